@@ -21,6 +21,7 @@ use self::entry::{Configured, configured};
 use self::hooks::{Hooks, state, trusted};
 use self::told::{text, to_do};
 use super::install::InstallError;
+use super::install::beside;
 use super::install::directories::{self, Directories};
 use super::install::editors::{EDITORS, Editor, Id};
 use super::install::file;
@@ -180,8 +181,12 @@ async fn report(
     }
     let servers = seen
         .iter()
-        .filter_map(|seen| Some((seen, seen.parts.server.as_ref()?)));
-    let asked = servers.map(|(seen, server)| configured(seen, server, token));
+        .filter_map(|seen| Some((&seen.target.path, seen.is_global, seen.parts.server.as_ref()?)));
+    let own = seen.iter().find(|seen| seen.parts.server.is_some());
+    let beside = beside::entries(editor, directories, own.map(|own| own.target.path.as_path()));
+    let leading = beside.iter().filter(|beside| beside.leads());
+    let servers = servers.chain(leading.map(|beside| (&beside.file, false, &beside.entry)));
+    let asked = servers.map(|(file, is_global, server)| configured(file, is_global, server, token));
     let (found, configured) = tokio::join!(found(editor), join_all(asked));
     let mut report = Report {
         editor: id(editor),
@@ -204,7 +209,7 @@ async fn report(
     } else {
         Settings::default()
     };
-    report.to_do = to_do(&report, editor, &seen, &settings);
+    report.to_do = to_do(&report, editor, &seen, &beside, &settings);
     report
 }
 

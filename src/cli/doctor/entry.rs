@@ -1,15 +1,14 @@
 //! Where an entry for relay among the servers of an editor leads, and whether a relay answers there. It must not know whose file it is in.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::Seen;
 use crate::cli::client::{ClientError, health_of};
 use crate::cli::discover::{Found, Way, discover_with};
 use crate::cli::install::json::Json;
-use crate::cli::install::members::address;
+use crate::cli::install::members::{address, command};
 use crate::cli::or_none::OrNone;
 use crate::cli::place::{self, HOSTS, MaybePlace, Place};
 use crate::cli::project::Project;
@@ -56,8 +55,7 @@ enum NoAnswer {
 }
 
 /// Asks the relay to which an entry leads, as that would.
-pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Configured {
-    let file = seen.target.path.clone();
+pub async fn configured(file: &Path, is_global: bool, server: &Json, token: Option<&Token>) -> Configured {
     let (leads_to, place) = way(server);
     let answer = match &place {
         Ok(place) => ask(place.clone(), server, token).await,
@@ -71,12 +69,12 @@ pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Co
     let place = place.ok().map(Option::unwrap_or_default);
     let port = place.filter(Place::is_this_machine).map(|place| place.port);
     Configured {
-        file,
+        file: file.to_owned(),
         leads_to,
         reachable,
         error,
         port,
-        is_global: seen.is_global,
+        is_global,
         lacks_token,
     }
 }
@@ -119,25 +117,6 @@ fn project(server: &Json) -> Result<Option<Project>, InvalidName> {
     let command = command(server);
     let said = option(&command, "--project").map(str::parse::<OrNone<Project>>);
     Ok(said.transpose()?.and_then(|project| project.0))
-}
-
-/// Returns the program that an entry starts, and what follows it.
-fn command(server: &Json) -> Vec<String> {
-    let program = server.get("command");
-    let words = |value: Option<&Json>| -> Vec<String> {
-        let texts = value.and_then(Json::as_list).unwrap_or_default().iter();
-        texts
-            .filter_map(|word| word.as_text().map(str::to_owned))
-            .collect()
-    };
-    let mut command: Vec<String> = program
-        .and_then(Json::as_text)
-        .map(str::to_owned)
-        .into_iter()
-        .collect();
-    command.extend(words(program));
-    command.extend(words(server.get("args")));
-    command
 }
 
 /// Returns what stands behind an option: `--name VALUE` or `--name=VALUE`.

@@ -3,6 +3,7 @@
 use super::entry::Configured;
 use super::hooks::Hooks;
 use super::{Report, Seen, Settings, id};
+use crate::cli::install::beside::Beside;
 use crate::cli::install::editors::{Editor, Id};
 use crate::cli::install::members;
 use crate::cli::install::said::is_relays;
@@ -11,7 +12,13 @@ use crate::cli::own_program;
 use crate::cli::place::DEFAULT_PORT;
 
 /// What is to be done, a line for each thing that is not well.
-pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Settings) -> Vec<String> {
+pub fn to_do(
+    report: &Report,
+    editor: &Editor,
+    seen: &[Seen],
+    beside: &[Beside],
+    settings: &Settings,
+) -> Vec<String> {
     let plugins = &settings.plugins;
     let relay = own_program();
     let mut lines: Vec<String> = report
@@ -82,6 +89,9 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
             format!("{file}: its entry is switched off, {by}; take that out")
         }));
     }
+    let own = seen.iter().find_map(|seen| seen.parts.server.as_ref());
+    let troubles = beside.iter().filter_map(|beside| beside.trouble(own?, editor));
+    lines.extend(troubles);
     match report.hooks {
         // Of one whose files cannot be read nothing is known, and a plugin brings its own.
         Some(Hooks::Missing) if report.configured.is_empty() || !plugins.is_empty() => {}

@@ -187,6 +187,25 @@ pub fn program(entry: &Json) -> Option<&str> {
         .or_else(|| command.as_list()?.first()?.as_text())
 }
 
+/// Returns the program that an entry starts, and what follows it.
+pub fn command(server: &Json) -> Vec<String> {
+    let program = server.get("command");
+    let words = |value: Option<&Json>| -> Vec<String> {
+        let texts = value.and_then(Json::as_list).unwrap_or_default().iter();
+        texts
+            .filter_map(|word| word.as_text().map(str::to_owned))
+            .collect()
+    };
+    let mut command: Vec<String> = program
+        .and_then(Json::as_text)
+        .map(str::to_owned)
+        .into_iter()
+        .collect();
+    command.extend(words(program));
+    command.extend(words(server.get("args")));
+    command
+}
+
 /// Returns what the environment of its command is called in an entry: OpenCode, whose commands are lists, has another word than all others.
 pub fn environment(entry: &Json) -> &'static str {
     let is_list = |command: &Json| command.as_list().is_some();

@@ -2,6 +2,7 @@
 //! a relay.
 
 pub mod additions;
+pub mod beside;
 mod command;
 pub mod directories;
 pub mod editors;
@@ -31,7 +32,7 @@ use self::directories::Directories;
 use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport};
 use self::file::FileError;
 use self::plan::{Backup, Change, Target};
-use self::said::Said;
+use self::said::{Said, is_relays};
 use super::messages::write_stdout;
 use super::place::DEFAULT_PORT;
 use super::project::DataDirectory;
@@ -246,6 +247,11 @@ fn install(args: &Install) -> Result<End, InstallError> {
             ));
         }
     }
+    for change in &changes {
+        for trouble in change.troubles(&directories) {
+            say(&format!("{}: {trouble}", change.target.editor.name));
+        }
+    }
     let denied = settings::denied(&directories, args.which.global);
     if editors.iter().any(|editor| editor.id == Id::Claude) {
         for (file, rule) in &denied {
@@ -327,6 +333,11 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
                 editor.name,
                 other.path.display()
             ));
+        }
+        for beside in beside::entries(editor, &directories, None) {
+            if is_relays(&beside.entry) {
+                say(&format!("{}: {}", editor.name, beside.stays()));
+            }
         }
         let has_other = other.is_some();
         let undone = targets

@@ -8,7 +8,7 @@ use super::file::{self, FileError, Whole};
 use super::json::{self, Flaw, Json, Step};
 use super::parts::{self, Listed, Parts, Shape};
 use super::said::is_relays;
-use super::{additions, members, toml, whole};
+use super::{additions, beside, members, toml, whole};
 use crate::cli::project::DataDirectory;
 
 /// The format of a file, and where relay's parts are in it.
@@ -303,9 +303,26 @@ impl Change {
 
     /// Says by what relay's entry in the file is switched off, if it is.
     pub fn switched_off(&self) -> Option<&'static str> {
+        members::switched_off(&self.server()?, self.target.editor.id)
+    }
+
+    /// Says what other entries of its name do to relay's entry in the file.
+    pub fn troubles(&self, directories: &Directories) -> Vec<String> {
+        let editor = self.target.editor;
+        let Some(server) = self.server() else {
+            return Vec::new();
+        };
+        let entries = beside::entries(editor, directories, Some(&self.target.path));
+        entries
+            .iter()
+            .filter_map(|beside| beside.trouble(&server, editor))
+            .collect()
+    }
+
+    /// Returns the entry of relay's name that is to be in the file.
+    fn server(&self) -> Option<Json> {
         let new = self.new.as_deref()?.trim_start_matches(file::MARK);
-        let server = self.target.content.parts(new).ok()?.server?;
-        members::switched_off(&server, self.target.editor.id)
+        self.target.content.parts(new).ok()?.server
     }
 
     /// Tells whether the file stays as it is.

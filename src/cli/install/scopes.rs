@@ -8,7 +8,7 @@ use super::json::{self, Json, Step};
 use crate::cli::work_tree::{main_work_tree, read_file};
 
 /// Under this name the servers stand, of each scope.
-const SERVERS: &str = "mcpServers";
+pub const SERVERS: &str = "mcpServers";
 
 /// Most bytes of a file of git's that names a directory.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
@@ -29,6 +29,8 @@ pub enum Scope {
 pub struct Known {
     /// Where from.
     pub scope: Scope,
+    /// The file in which it stands.
+    pub file: PathBuf,
     /// What it is called.
     pub name: String,
     /// What stands there.
@@ -38,26 +40,31 @@ pub struct Known {
 /// Finds them, those that hide others last; `settings` is the file in which Claude Code keeps the scopes of its user. What cannot be read has none.
 pub fn servers(project: &Path, settings: &Path) -> Vec<Known> {
     let mut servers = Vec::new();
-    let mut add = |scope, text: &str, way: &[&str]| {
+    let mut add = |scope, file: &Path, text: &str, way: &[&str]| {
         let way: Vec<Step<'_>> = way.iter().map(|key| Step::Key(key)).collect();
         let Ok(Some(Json::Object(listed))) = json::get(text, &way) else {
             return;
         };
         let is_entry = |(_, entry): &(String, Json)| matches!(entry, Json::Object(_));
         let listed = listed.into_iter().filter(is_entry);
-        servers.extend(listed.map(|(name, entry)| Known { scope, name, entry }));
+        servers.extend(listed.map(|(name, entry)| Known {
+            scope,
+            file: file.to_owned(),
+            name,
+            entry,
+        }));
     };
     let users = text(settings);
-    add(Scope::User, &users, &[SERVERS]);
+    add(Scope::User, settings, &users, &[SERVERS]);
     // The nearest file hides those above it.
     let above: Vec<&Path> = project.ancestors().collect();
     for folder in above.into_iter().rev() {
         let file = folder.join(".mcp.json");
-        add(Scope::Project, &text(&file), &[SERVERS]);
+        add(Scope::Project, &file, &text(&file), &[SERVERS]);
     }
     let key = key_of_local(project);
     let way = ["projects", &key.to_string_lossy(), SERVERS];
-    add(Scope::Local, &users, &way);
+    add(Scope::Local, settings, &users, &way);
     servers
 }
 

@@ -633,3 +633,62 @@ fn an_address_that_install_takes_for_another_programs_is_told_although_a_relay_i
         assert_eq!(report(&desk, "cursor", code)["to_do"], to_do);
     }
 }
+
+#[test]
+fn an_entry_that_counts_for_more_than_relays_is_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let project = desk.project.to_str().expect("text").to_owned();
+    let url = format!("http://localhost:{}/sse", relay.port);
+    let local = json!({"mcpServers": {"relay": {"type": "sse", "url": url}}});
+    for (editor, file, text, trouble) in [
+        (
+            "claude",
+            desk.home.join(".claude.json"),
+            json!({"projects": {project: local}}).to_string(),
+            "mcpServers.relay of this project's local scope counts in place of relay's entry; \
+             take it out with: claude mcp remove relay -s local",
+        ),
+        (
+            "codex",
+            desk.project.join(".codex/config.toml"),
+            "[mcp_servers.relay]\ncommand = \"relay\"\n".to_owned(),
+            "mcp_servers.relay is mixed with relay's entry, and keeps Codex from starting once it trusts the project: \
+             it has both a command and an address; take it out",
+        ),
+        (
+            "opencode",
+            desk.project.join(".opencode/opencode.json"),
+            json!({"mcp": {"relay": {"enabled": false}}}).to_string(),
+            "mcp.relay is mixed with relay's entry, and switches it off: enabled is false; take it out",
+        ),
+    ] {
+        install(&desk, editor, relay.port);
+        let to_do = |code| {
+            let said = report(&desk, editor, code)["to_do"].clone();
+            said.as_array().expect("an array").clone()
+        };
+        let code = i32::from(editor == "codex");
+        let before = to_do(code);
+        desk.write(&file, &text);
+        let line = json!(format!("{}: {trouble}", file.display()));
+        let after = to_do(1);
+        assert!(after.contains(&line) && !before.contains(&line), "{after:?}");
+        fs::remove_file(file).expect("it is there");
+        desk.relay(&["uninstall"]).assert().code(0);
+    }
+}
+
+#[test]
+fn an_entry_that_no_installation_has_written_is_one_that_is_connected() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let project = desk.project.to_str().expect("text").to_owned();
+    let url = format!("http://localhost:{}/sse", relay.port);
+    let local = json!({"mcpServers": {"relay": {"type": "sse", "url": url}}});
+    let file = desk.home.join(".claude.json");
+    desk.write(&file, &json!({"projects": {project: local}}).to_string());
+    let said = report(&desk, "claude", 1);
+    let configured = json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null}]);
+    assert_eq!(said["configured"], configured);
+}

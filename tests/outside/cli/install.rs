@@ -2,6 +2,7 @@
 
 mod again;
 mod allowed;
+mod beside;
 mod copies;
 mod kept;
 mod lasting;

@@ -1,0 +1,114 @@
+//! Entries called relay in files that an editor reads beside those that an installation writes: they are named, and stay.
+
+use super::*;
+
+#[test]
+fn what_codex_mixes_with_relays_entry_in_a_project_is_named() {
+    let desk = Desk::new();
+    let file = desk.project.join(".codex/config.toml");
+    let install = ["install", "--editor", "codex", "--no-hooks"];
+    let over_stdio = [&install[..], &["--transport", "stdio"]].concat();
+    for (text, arguments, does) in [
+        (
+            "command = \"x\"",
+            &install[..],
+            "keeps Codex from starting once it trusts the project: it has both a command and an address",
+        ),
+        (
+            "url = \"http://localhost:7331/mcp\"",
+            &over_stdio,
+            "keeps Codex from starting once it trusts the project: it has both a command and an address",
+        ),
+        ("enabled = false", &install, "switches it off: enabled is false"),
+    ] {
+        let text = format!("[mcp_servers.relay]\n{text}\n");
+        desk.write(&file, &text);
+        let told = format!(
+            "Codex: {}: mcp_servers.relay is mixed with relay's entry, and {does}; take it out\n",
+            file.display()
+        );
+        for dry in [&[][..], &["--dry-run"]] {
+            let arguments = [arguments, dry].concat();
+            desk.relay(&arguments)
+                .assert()
+                .code(0)
+                .stderr(contains(told.clone()));
+        }
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(desk.files(), [(file.clone(), text)]);
+    }
+    let other = "[mcp_servers.relay]\nurl = \"http://localhost:9/mcp\"\n";
+    desk.write(&file, other);
+    let told = format!(
+        "Codex: {}: mcp_servers.relay is mixed with relay's entry, which leads to http://localhost:9/mcp then; take it out\n",
+        file.display()
+    );
+    desk.relay(&install).assert().code(0).stderr(contains(told));
+    // With that it means the same.
+    desk.write(&file, "[mcp_servers.relay]\ntool_timeout_sec = 300\n");
+    desk.relay(&install).assert().code(0).stderr("");
+}
+
+#[test]
+fn what_claude_code_knows_in_place_of_relays_entry_is_named_with_what_takes_it_out() {
+    let desk = Desk::new();
+    let file = desk.home.join(".claude.json");
+    let local = |entry: Value| {
+        let project = desk.project.to_str().expect("text");
+        let servers = json!({"mcpServers": {"relay": entry}});
+        desk.write(&file, &json!({"projects": {project: servers}}).to_string());
+    };
+    local(json!({"type": "sse", "url": "http://localhost:7331/sse"}));
+    let place = format!(
+        "Claude Code: {}: mcpServers.relay of this project's local scope",
+        file.display()
+    );
+    let how = "take it out with: claude mcp remove relay -s local\n";
+    let told = format!("{place} counts in place of relay's entry; {how}");
+    let install = ["install", "--editor", "claude"];
+    desk.relay(&install).assert().code(0).stderr(contains(told));
+    desk.relay(&["uninstall"])
+        .assert()
+        .code(0)
+        .stderr(contains(format!("{place} stays; {how}")));
+    // It is the same.
+    local(json!({"type": "sse", "url": "http://localhost:7331/sse?agent=${RELAY_AGENT:-}"}));
+    let not_told = contains("local scope").not();
+    desk.relay(&install).assert().code(0).stderr(not_told);
+}
+
+#[test]
+fn what_opencode_mixes_with_relays_entry_is_named() {
+    let desk = Desk::new();
+    let above = desk.project.parent().expect("it has one").join("opencode.json");
+    let other = json!({"type": "remote", "url": "http://localhost:9/mcp"});
+    let off = json!({"enabled": false});
+    let leads = "which leads to http://localhost:9/mcp then";
+    let switches = "and switches it off: enabled is false";
+    for (file, entry, does) in [
+        (desk.project.join(".opencode/opencode.json"), &other, Some(leads)),
+        (
+            desk.project.join(".opencode/opencode.jsonc"),
+            &off,
+            Some(switches),
+        ),
+        (above.clone(), &off, Some(switches)),
+        // What this project says counts for more.
+        (above, &other, None),
+    ] {
+        desk.write(&file, &json!({"mcp": {"relay": entry}}).to_string());
+        let install = ["install", "--editor", "opencode", "--no-hooks"];
+        let done = desk.relay(&install).assert().code(0);
+        let told = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+        let line = does.map(|does| {
+            let file = file.display();
+            format!("OpenCode: {file}: mcp.relay is mixed with relay's entry, {does}; take it out\n")
+        });
+        let said: String = told
+            .split_inclusive('\n')
+            .filter(|line| line.contains("mixed"))
+            .collect();
+        assert_eq!(said, line.unwrap_or_default());
+        fs::remove_file(file).expect("it is there");
+    }
+}
