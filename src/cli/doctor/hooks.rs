@@ -91,19 +91,25 @@ pub fn trusted(seen: &[Seen]) -> Option<bool> {
         };
         state.iter().any(|(key, is_trusted)| *is_trusted && matches(key))
     };
-    let places = hooks.parts.hooks.iter().flat_map(|(event, groups)| {
-        let first = first_group(&hooks.text, event);
-        (0..groups.len()).map(move |at| (event, first + at))
+    let events = hooks.parts.hooks.iter().map(|(event, _)| event);
+    let mut places = events.flat_map(|event| {
+        own_groups(&hooks.text, event)
+            .into_iter()
+            .map(move |at| (event, at))
     });
-    Some(places.into_iter().all(|(event, group)| has(event, group)))
+    Some(places.all(|(event, group)| has(event, group)))
 }
 
-/// The number of the first group of an event that is relay's: behind those of others, where it was put.
-fn first_group(text: &str, event: &str) -> usize {
+/// The numbers of the groups of an event that are relay's, among those of others.
+fn own_groups(text: &str, event: &str) -> Vec<usize> {
     let groups = json::get(text, &[Step::Key("hooks"), Step::Key(event)]);
     let groups = groups.ok().flatten();
     let groups = groups.as_ref().and_then(Json::as_list).unwrap_or_default();
-    groups.iter().position(parts::is_own_group).unwrap_or(0)
+    let own = groups
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| parts::is_own_group(group));
+    own.map(|(at, _)| at).collect()
 }
 
 /// Reads `hooks.state`: whether there is a hash, by the name of the hook.

@@ -498,7 +498,7 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     if before.was.is_none() && wanted.is_empty() {
         return Ok(None);
     }
-    let mut left_out = additions::keep(&mut wanted, &before.there, target.editor.id);
+    let mut left_out = additions::keep(&mut wanted, &before.there, target.editor);
     if before.there.same(&wanted) {
         let new = before.was.as_ref().map(Whole::bytes);
         return Ok(Some(Change::new(target, before.was, new, Backup::default())));
@@ -513,9 +513,6 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     let was = before.was.as_ref();
     if was.is_some_and(|was| target.content.loses_comments(&was.text, Some(&put))) {
         left_out.push("comments".to_owned());
-    }
-    if wanted.hooks.is_empty() && additions::are_in_hooks(&before.own, target.editor) {
-        left_out.push("what was added to its hooks".to_owned());
     }
     let new = Some(base.map_or_else(|| put.clone(), |base| base.bytes_with(&put)));
     let backup = before.backup(&target, &left_out);

@@ -416,6 +416,23 @@ fn codex_trusts_hooks_whose_hashes_it_has() {
     ];
     desk.write(&config, &format!("{installed}{}", state(&others)));
     assert_eq!(report(&desk, "codex", 1)["trusted"], json!(false));
+    // Of an event that its person has divided, wherever the parts stand.
+    let mut divided = desk.json(&hooks);
+    let stop = &mut divided["hooks"]["Stop"];
+    let (theirs, mut own) = (stop[0].clone(), stop[1].clone());
+    own["matcher"] = json!("x");
+    *stop = json!([stop[1], theirs, own]);
+    desk.write(&hooks, &divided.to_string());
+    let parts = [
+        "session_start:0",
+        "user_prompt_submit:0",
+        "post_tool_use:0",
+        "stop:0",
+        "stop:2",
+        "session_end:0",
+    ];
+    desk.write(&config, &format!("{installed}{}", state(&parts)));
+    assert_eq!(report(&desk, "codex", 0)["trusted"], json!(true));
 }
 
 #[test]

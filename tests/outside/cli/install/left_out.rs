@@ -214,3 +214,96 @@ fn what_is_there_by_another_word_is_not_named() {
         }
     }
 }
+
+/// Installs for Claude Code, and gives back the file of its hooks and what is in it.
+fn with_hooks(desk: &Desk) -> (PathBuf, Value) {
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    let file = desk.project.join(".claude/settings.local.json");
+    let settings = desk.json(&file);
+    (file, settings)
+}
+
+#[test]
+fn hooks_that_a_person_has_divided_or_joined_stay_so() {
+    let desk = Desk::new();
+    let (file, mut settings) = with_hooks(&desk);
+    let hooks = &mut settings["hooks"];
+    let mut edit = hooks["PostToolUse"][0].clone();
+    let mut bash = edit.clone();
+    edit["matcher"] = json!("Edit");
+    bash["matcher"] = json!("Bash");
+    bash["hooks"][0]["timeout"] = json!(5);
+    hooks["PostToolUse"] = json!([edit, bash]);
+    let both = [0, 1].map(|at| hooks["SessionStart"][at]["hooks"][0].clone());
+    hooks["SessionStart"] = json!([{"matcher": "startup", "hooks": both}]);
+    let text = settings.to_string();
+    desk.write(&file, &text);
+    let install = ["install", "--editor", "claude"];
+    desk.relay(&install)
+        .assert()
+        .code(0)
+        .stdout(contains("no longer").not());
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+
+    let elsewhere = [&install[..], &["--port", "4000"]].concat();
+    desk.relay(&elsewhere)
+        .assert()
+        .code(0)
+        .stdout(contains("no longer").not());
+    let now = desk.json(&file)["hooks"].clone();
+    let command = |what: &str| json!(format!("{RELAY} hook {what} --port 4000"));
+    for group in [&mut edit, &mut bash] {
+        group["hooks"][0]["command"] = command("claude");
+    }
+    assert_eq!(now["PostToolUse"], json!([edit, bash]));
+    let joined = &now["SessionStart"];
+    assert_eq!(joined.as_array().map(Vec::len), Some(1));
+    assert_eq!(joined[0]["matcher"], "startup");
+    assert_eq!(joined[0]["hooks"][0]["command"], command("claude"));
+    assert_eq!(joined[0]["hooks"][1]["command"], command("claude wait"));
+}
+
+#[test]
+fn what_of_a_persons_hooks_is_in_no_new_one_is_kept_and_told_of() {
+    let told = contains("no longer in relay's hooks: what was added to its hooks\n");
+    let change: [fn(&mut Value); 3] = [
+        |hooks| hooks["SubagentStop"] = hooks["PostToolUse"].clone(),
+        |hooks| hooks["PostToolUse"] = hooks["Stop"].clone(),
+        |hooks| hooks["Stop"][1]["hooks"][0]["timeout"] = json!(5),
+    ];
+    for change in change {
+        let desk = Desk::new();
+        let (file, mut settings) = with_hooks(&desk);
+        change(&mut settings["hooks"]);
+        let text = settings.to_string();
+        desk.write(&file, &text);
+        desk.relay(&["install", "--editor", "claude"])
+            .assert()
+            .code(0)
+            .stdout(told.clone());
+        assert_eq!(desk.json(&file)["hooks"], claude_hooks(""));
+        assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
+    }
+}
+
+#[test]
+fn hooks_that_a_person_has_divided_are_kept_when_they_are_taken_out() {
+    for (arguments, told) in [
+        (
+            &["install", "--editor", "claude", "--no-hooks"][..],
+            "what was added to its hooks",
+        ),
+        (&["uninstall"], "with what was added to relay's hooks"),
+    ] {
+        let desk = Desk::new();
+        let (file, mut settings) = with_hooks(&desk);
+        let edit = settings["hooks"]["PostToolUse"][0].clone();
+        let mut bash = edit.clone();
+        bash["matcher"] = json!("Bash");
+        settings["hooks"]["PostToolUse"] = json!([edit, bash]);
+        let text = settings.to_string();
+        desk.write(&file, &text);
+        desk.relay(arguments).assert().code(0).stdout(contains(told));
+        assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
+    }
+}
