@@ -28,7 +28,7 @@ use super::install::file;
 use super::install::lasting;
 use super::install::parts::Parts;
 use super::install::plan::{self, Target};
-use super::install::settings;
+use super::install::settings::{self, Stop};
 use super::messages::{json_line, write_stdout};
 use super::{End, Failure, block_on, install};
 use crate::server::Token;
@@ -151,8 +151,8 @@ struct Settings {
     without_hooks: Option<PathBuf>,
     /// It asks its person before each of relay's tools.
     asks: bool,
-    /// The rules by which it calls some of relay's tools not at all, each with its file.
-    denied: Vec<(PathBuf, String)>,
+    /// The rules by which it calls some of relay's tools not at all, or asks first.
+    stops: Vec<Stop>,
 }
 
 impl Settings {
@@ -161,7 +161,7 @@ impl Settings {
             plugins: settings::plugins(directories),
             without_hooks: settings::without_hooks(directories),
             asks: !settings::allow_tools(directories),
-            denied: settings::denied(directories, false),
+            stops: settings::stops(directories, false),
         }
     }
 }

@@ -104,10 +104,15 @@ pub fn to_do(
             "it asks before each of relay's tools; have them allowed by: {install}"
         ));
     }
-    let denied = settings.denied.iter().filter(|_| !report.configured.is_empty());
-    lines.extend(denied.map(|(file, rule)| {
-        let file = file.display();
-        format!("{file}: it denies {rule} in permissions.deny, so that no such tool is called; take that out")
+    let stops = settings.stops.iter().filter(|_| !report.configured.is_empty());
+    lines.extend(stops.map(|stop| {
+        let (rule, list, file) = (&stop.rule, stop.list(), stop.file.display());
+        let (does, so) = if stop.asks {
+            ("asks for", "it asks before each such tool")
+        } else {
+            ("denies", "no such tool is called")
+        };
+        format!("{file}: it {does} {rule} in {list}, so that {so}; take that out")
     }));
     if let Some(file) = &settings.without_hooks {
         lines.push(format!(

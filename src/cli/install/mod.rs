@@ -252,12 +252,17 @@ fn install(args: &Install) -> Result<End, InstallError> {
             say(&format!("{}: {trouble}", change.target.editor.name));
         }
     }
-    let denied = settings::denied(&directories, args.which.global);
+    let stops = settings::stops(&directories, args.which.global);
     if editors.iter().any(|editor| editor.id == Id::Claude) {
-        for (file, rule) in &denied {
-            let file = file.display();
+        for stop in &stops {
+            let (rule, list, file) = (&stop.rule, stop.list(), stop.file.display());
+            let does = if stop.asks {
+                "asks you before it calls"
+            } else {
+                "does not call"
+            };
             say(&format!(
-                "Claude Code does not call what {rule} names, which is in permissions.deny of {file}; take that out"
+                "Claude Code {does} what {rule} names, which is in {list} of {file}; take that out"
             ));
         }
     }
@@ -278,7 +283,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
             .any(|change| change.target.editor.id == id && !change.is_none())
     };
     if let Some(change) = changes.iter().find(|change| change.names(&ALLOWED))
-        && denied.is_empty()
+        && stops.is_empty()
     {
         say(&format!(
             "Claude Code calls relay's tools without asking: {} is in {} of {}",

@@ -9,6 +9,7 @@ use super::editors::{ALLOWED, ASKED, Place, Root};
 use super::file;
 use super::json::{self, Json, Step};
 use super::parts::{self, Shape};
+use crate::tools;
 
 /// The files, those that count for more last: the person's, and the two of a project, one of which is for all who work on it.
 const FILES: [Place; 3] = [
@@ -39,27 +40,81 @@ pub fn have_hooks(directories: &Directories) -> bool {
 pub fn allow_tools(directories: &Directories) -> bool {
     let mode = ["permissions", "defaultMode"].map(Step::Key);
     let bypass = Json::Text("bypassPermissions".to_owned());
+    // A rule that allows something names its server whole.
+    let names_server = |rule: &str| rule.split("__").take(2).eq(ALLOWED.name.split("__"));
+    let allows = |rule: &String| is_of_relays_tools(rule) && names_server(rule);
     texts(directories).any(|(_, text)| {
         let asks_nothing = || json::get(&text, &mode).ok().flatten().as_ref() == Some(&bypass);
-        rules(&text, "allow").iter().any(|rule| is_of_relays_tools(rule)) || asks_nothing()
+        rules(&text, "allow").iter().any(allows) || asks_nothing()
     })
 }
 
-/// Returns the rules by which relay's tools are denied, each with its file: in that for all projects, or also in those that count in this one. That its
-/// person has decided so of what is asked for otherwise is no such rule.
-pub fn denied(directories: &Directories, is_global: bool) -> Vec<(PathBuf, String)> {
-    let denied = read(directories, files(is_global)).flat_map(|(path, text)| {
-        let rules = rules(&text, "deny").into_iter();
-        let rules = rules.filter(|rule| is_of_relays_tools(rule) && rule != ASKED.name);
-        rules.map(move |rule| (path.clone(), rule))
-    });
-    denied.collect()
+/// A rule by which some of relay's tools are not called, or not without asking.
+#[derive(Debug)]
+pub struct Stop {
+    /// Where it stands.
+    pub file: PathBuf,
+    /// As it is written.
+    pub rule: String,
+    /// Whether they are asked for, and not denied.
+    pub asks: bool,
 }
 
-/// Tells whether a rule is about all of relay's tools, or about one.
+impl Stop {
+    /// The array in which it stands.
+    pub fn list(&self) -> &'static str {
+        if self.asks {
+            "permissions.ask"
+        } else {
+            "permissions.deny"
+        }
+    }
+}
+
+/// Returns the rules by which relay's tools are denied or asked for: in the file for all projects, or also in those that count in this one. That its
+/// person has decided so of what is asked for otherwise is no such rule.
+pub fn stops(directories: &Directories, is_global: bool) -> Vec<Stop> {
+    let stops = read(directories, files(is_global)).flat_map(|(file, text)| {
+        [("deny", false), ("ask", true)]
+            .into_iter()
+            .flat_map(move |(list, asks)| {
+                let rules = rules(&text, list)
+                    .into_iter()
+                    .filter(|rule| is_of_relays_tools(rule));
+                let stop = |rule| Stop {
+                    file: file.clone(),
+                    rule,
+                    asks,
+                };
+                rules.map(stop).collect::<Vec<Stop>>()
+            })
+    });
+    stops.collect()
+}
+
+/// Tells whether a rule is about all of relay's tools, or about one that is not asked for otherwise.
 fn is_of_relays_tools(rule: &str) -> bool {
-    let of_relay = rule.strip_prefix(ALLOWED.name);
-    of_relay.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
+    let tools = tools::ALL.iter().flat_map(|set| set.tools);
+    let mut names = tools.map(|tool| format!("{}__{}", ALLOWED.name, tool.name));
+    rule == ALLOWED.name || names.any(|name| name != ASKED.name && matches(rule, &name))
+}
+
+/// Tells whether a name is one that a pattern means, in which `*` stands for anything.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 /// Returns the rules of a list among the permissions.

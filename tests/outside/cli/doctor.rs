@@ -297,6 +297,8 @@ fn where_claude_code_asks_before_each_of_relays_tools_it_says_so() {
             false,
         ),
         ("\"Bash\"], \"defaultMode\": \"plan\", \"deny\": [\"Bash\"", true),
+        // Claude Code does not heed it among what is allowed.
+        ("\"mcp__*__post_message\"", true),
         ("\"mcp__relayed\"", true),
     ] {
         desk.write(&settings, &installed.replace(rule, instead));
@@ -313,29 +315,40 @@ fn where_claude_code_asks_before_each_of_relays_tools_it_says_so() {
 }
 
 #[test]
-fn where_claude_code_is_denied_relays_tools_it_says_so() {
+fn where_claude_code_is_denied_relays_tools_or_asks_for_them_it_says_so() {
     let desk = Desk::new();
     let relay = Relay::start();
     install(&desk, "claude", relay.port);
+    let denies = "denies RULE in permissions.deny, so that no such tool is called";
+    let asks = "asks for RULE in permissions.ask, so that it asks before each such tool";
     for file in [
         desk.home.join(".claude/settings.json"),
         desk.project.join(".claude/settings.json"),
     ] {
-        for (rule, denies) in [
-            ("mcp__relay", true),
-            ("mcp__relay__read_messages", true),
-            ("mcp__relayed", false),
+        for (list, rule, does) in [
+            ("deny", "mcp__relay", Some(denies)),
+            ("deny", "mcp__relay__read_messages", Some(denies)),
+            ("deny", "mcp__*", Some(denies)),
+            ("deny", "mcp__*__read_messages", Some(denies)),
+            ("deny", "mcp__relayed", None),
+            // Claude Code does not heed it.
+            ("deny", "mcp__relay__read_messages(*)", None),
             // That is a decision.
-            ("mcp__relay__relay_spawn", false),
+            ("deny", "mcp__relay__relay_spawn", None),
+            ("ask", "mcp__relay", Some(asks)),
+            ("ask", "mcp__relay__*", Some(asks)),
+            ("ask", "mcp__relay__post_message", Some(asks)),
+            ("ask", "mcp__relay__relay_spawn", None),
         ] {
-            desk.write(&file, &json!({"permissions": {"deny": [rule]}}).to_string());
-            let said = report(&desk, "claude", i32::from(denies));
-            let to_do = format!(
-                "{}: it denies {rule} in permissions.deny, so that no such tool is called; take that out",
-                file.display()
-            );
-            let expected = if denies { json!([to_do]) } else { json!([]) };
-            assert_eq!(said["to_do"], expected, "{rule}");
+            let mut rules = json!({"permissions": {}});
+            rules["permissions"][list] = json!([rule]);
+            desk.write(&file, &rules.to_string());
+            let said = report(&desk, "claude", i32::from(does.is_some()));
+            let to_do = does.map(|does| {
+                let does = does.replace("RULE", rule);
+                format!("{}: it {does}; take that out", file.display())
+            });
+            assert_eq!(said["to_do"], json!(Vec::from_iter(to_do)), "{list} {rule}");
         }
         fs::remove_file(file).expect("it is there");
     }

@@ -195,12 +195,24 @@ fn a_rule_that_was_there_before_does_not_make_a_file_an_installations() {
 
 #[test]
 fn what_claude_code_is_denied_it_does_not_call_without_asking() {
-    for rule in ["mcp__relay", "mcp__relay__read_messages"] {
+    let denied = [
+        "mcp__relay",
+        "mcp__relay__read_messages",
+        "mcp__*",
+        "mcp__rel*",
+        "mcp__*__read_messages",
+    ];
+    let asked = ["mcp__relay", "mcp__relay__*", "mcp__relay__post_message"];
+    let denied = denied.map(|rule| ("deny", "does not call", rule));
+    let asked = asked.map(|rule| ("ask", "asks you before it calls", rule));
+    for (list, does, rule) in denied.into_iter().chain(asked) {
         let desk = Desk::new();
         let file = desk.project.join(".claude/settings.json");
-        desk.write(&file, &json!({"permissions": {"deny": [rule]}}).to_string());
+        let mut rules = json!({"permissions": {}});
+        rules["permissions"][list] = json!([rule]);
+        desk.write(&file, &rules.to_string());
         let told = contains(format!(
-            "Claude Code does not call what {rule} names, which is in permissions.deny of {}; take that out\n",
+            "Claude Code {does} what {rule} names, which is in permissions.{list} of {}; take that out\n",
             file.display()
         ));
         let untrue = contains("without asking");
@@ -209,7 +221,27 @@ fn what_claude_code_is_denied_it_does_not_call_without_asking() {
             .code(0)
             .stderr(told.and(untrue.not()));
         let global = [&INSTALL[..], &["--global"]].concat();
-        let elsewhere = contains("permissions.deny").not();
+        let elsewhere = contains("take that out").not();
         desk.relay(&global).assert().code(0).stderr(elsewhere);
+    }
+}
+
+#[test]
+fn what_claude_code_does_not_heed_or_is_of_other_tools_denies_nothing() {
+    for rule in [
+        "mcp__relay__read_messages(*)",
+        "mcp__relay__relay_sp*",
+        "mcp__relayed__*",
+        "mcp__*__nothing",
+    ] {
+        let desk = Desk::new();
+        let file = desk.project.join(".claude/settings.json");
+        desk.write(
+            &file,
+            &json!({"permissions": {"deny": [rule], "ask": [rule]}}).to_string(),
+        );
+        let told =
+            contains("Claude Code calls relay's tools without asking").and(contains("take that out").not());
+        desk.relay(&INSTALL).assert().code(0).stderr(told);
     }
 }
