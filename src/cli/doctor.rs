@@ -209,7 +209,7 @@ async fn report(
     } else {
         Settings::default()
     };
-    report.to_do = to_do(&report, editor, &seen, &beside, &settings);
+    report.to_do = to_do(&report, editor, &seen, &beside, &directories.project, &settings);
     report
 }
 

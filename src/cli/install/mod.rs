@@ -11,6 +11,7 @@ pub mod json;
 pub mod lasting;
 mod layout;
 pub mod members;
+pub mod named;
 pub mod parts;
 pub mod plan;
 pub mod said;
@@ -248,6 +249,10 @@ fn install(args: &Install) -> Result<End, InstallError> {
         }
     }
     for change in &changes {
+        if let Some(reason) = change.lacks_name(&directories) {
+            let (editor, path) = (change.target.editor.name, change.target.path.display());
+            say(&format!("{editor}: {path}: {reason}"));
+        }
         for trouble in change.troubles(&directories) {
             say(&format!("{}: {trouble}", change.target.editor.name));
         }

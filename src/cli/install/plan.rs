@@ -8,7 +8,7 @@ use super::file::{self, FileError, Whole};
 use super::json::{self, Flaw, Json, Step};
 use super::parts::{self, Listed, Parts, Shape};
 use super::said::is_relays;
-use super::{additions, beside, members, toml, whole};
+use super::{additions, beside, members, named, toml, whole};
 use crate::cli::project::DataDirectory;
 
 /// The format of a file, and where relay's parts are in it.
@@ -317,6 +317,11 @@ impl Change {
             .iter()
             .filter_map(|beside| beside.trouble(&server, editor))
             .collect()
+    }
+
+    /// Says why the bridge of relay's entry in the file does not start for want of a name, if it does not.
+    pub fn lacks_name(&self, directories: &Directories) -> Option<String> {
+        named::lacks_name(&self.server()?, &directories.project)
     }
 
     /// Returns the entry of relay's name that is to be in the file.

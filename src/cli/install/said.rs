@@ -154,6 +154,18 @@ impl Said {
         Some(said)
     }
 
+    /// Returns the toolsets that its sessions have.
+    pub fn toolsets(&self) -> Toolsets {
+        let named = self.tools.as_ref().and_then(|tools| tools.parse().ok());
+        named.unwrap_or_default()
+    }
+
+    /// Tells whether its bridge does not start without a name, and it says none.
+    pub fn needs_name(&self) -> bool {
+        let is_named = self.agent.is_some() || !self.agents_in_environment.is_empty();
+        self.transport == Some(Transport::Stdio) && self.toolsets().need_agent() && !is_named
+    }
+
     /// Takes the toolsets, which count more than those before them.
     fn say_tools(&mut self, tools: Option<String>, written: &str, option: &str) {
         let before = self.tools.take();

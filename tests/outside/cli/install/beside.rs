@@ -112,3 +112,42 @@ fn what_opencode_mixes_with_relays_entry_is_named() {
         fs::remove_file(file).expect("it is there");
     }
 }
+
+#[test]
+fn an_entry_that_needs_a_name_and_has_none_is_told_of_until_somebody_is_registered() {
+    let told = contains(
+        "with these toolsets its bridge does not start without a name: nobody says who this agent is",
+    );
+    for (options, is_told) in [
+        (&["--transport", "stdio", "--tools", "thrum"][..], true),
+        (&["--transport", "stdio", "--tools", "all"], true),
+        (&["--transport", "stdio", "--tools", "lift,agent-relay"], false),
+        (&["--transport", "http", "--tools", "all"], false),
+    ] {
+        let desk = Desk::new();
+        let install = [&["install", "--editor", "cursor"][..], options].concat();
+        let done = desk.relay(&install).env_remove("RELAY_AGENT").assert().code(0);
+        if is_told {
+            let file = desk.project.join(".cursor/mcp.json");
+            done.stderr(
+                told.clone()
+                    .and(contains(format!("Cursor: {}: ", file.display()))),
+            );
+        } else {
+            done.stderr(told.clone().not());
+        }
+        desk.relay(&install)
+            .env("RELAY_AGENT", "dev-a")
+            .assert()
+            .code(0)
+            .stderr(told.clone().not());
+        desk.relay(&["register", "dev-a", "--role", "tester"])
+            .assert()
+            .code(0);
+        desk.relay(&install)
+            .env_remove("RELAY_AGENT")
+            .assert()
+            .code(0)
+            .stderr(told.clone().not());
+    }
+}
