@@ -3,6 +3,7 @@
 mod entry;
 mod folder;
 mod hooks;
+mod off;
 mod told;
 
 use std::collections::BTreeSet;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::entry::Configured;
 use super::hooks::Hooks;
+use super::off::off;
 use super::{Report, Seen, Settings, id};
 use crate::cli::install::beside::Beside;
 use crate::cli::install::editors::{Editor, Id};
@@ -97,6 +98,7 @@ pub fn to_do(
         let reason = named::lacks_name(seen.parts.server.as_ref()?, project)?;
         Some(format!("{}: {reason}", seen.target.path.display()))
     }));
+    lines.extend(off(editor, seen));
     let troubles = beside.iter().filter_map(|beside| beside.trouble(own?, editor));
     lines.extend(troubles);
     match report.hooks {

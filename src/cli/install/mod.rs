@@ -3,7 +3,7 @@
 
 pub mod additions;
 pub mod beside;
-mod command;
+pub mod command;
 pub mod directories;
 pub mod editors;
 pub mod file;

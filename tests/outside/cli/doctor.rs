@@ -754,3 +754,129 @@ fn an_entry_over_stdio_that_needs_a_name_is_well_once_somebody_is_registered() {
         .code(0);
     assert_eq!(report(&desk, "cursor", 0)["to_do"], json!([]));
 }
+
+#[test]
+fn what_switches_relays_server_its_tools_or_its_hooks_off_is_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    let gemini = desk.project.join(".gemini/settings.json");
+    let opencode = desk.project.join("opencode.json");
+    let in_entry = "/mcpServers/relay";
+    for (editor, file, way, member, value, told) in [
+        (
+            "gemini",
+            &gemini,
+            "",
+            "mcp",
+            json!({"excluded": ["relay"]}),
+            Some("mcp.excluded names relay, so that its server is not started; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            "",
+            "mcp",
+            json!({"allowed": ["other"]}),
+            Some("mcp.allowed does not name relay, so that its server is not started; name it there"),
+        ),
+        ("gemini", &gemini, "", "mcp", json!({"allowed": ["relay"]}), None),
+        (
+            "gemini",
+            &gemini,
+            "",
+            "hooksConfig",
+            json!({"enabled": false}),
+            Some("hooksConfig.enabled is false, so that no hook is run; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            "",
+            "hooksConfig",
+            json!({"disabled": ["relay hook gemini"]}),
+            Some("hooksConfig.disabled names a hook of relay's, so that it is not run; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            in_entry,
+            "excludeTools",
+            json!(["read_messages", "other", "relay_spawn"]),
+            Some("excludeTools of its entry leaves out read_messages; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            in_entry,
+            "excludeTools",
+            json!(["relay_spawn"]),
+            None,
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "tools",
+            json!({"relay*": false}),
+            Some("tools has false for \"relay*\", so that such tools are not called; take that out"),
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "tools",
+            json!({"*": false, "relay*": true}),
+            None,
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "permission",
+            json!({"relay_read_messages": {"*": "deny"}}),
+            Some(
+                "permission has deny for \"relay_read_messages\", so that such tools are not called; take that out",
+            ),
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "permission",
+            json!({"relay*": "ask"}),
+            None,
+        ),
+    ] {
+        install(&desk, editor, relay.port);
+        let well = fs::read_to_string(file).expect("it is there");
+        let mut settings = desk.json(file);
+        settings.pointer_mut(way).expect("it is there")[member] = value;
+        desk.write(file, &settings.to_string());
+        let line = told.map(|told| format!("{}: {told}", file.display()));
+        let said = report(&desk, editor, i32::from(told.is_some()));
+        assert_eq!(said["to_do"], json!(Vec::from_iter(line)), "{settings}");
+        desk.write(file, &well);
+    }
+    let codex = desk.home.join(".codex/config.toml");
+    install(&desk, "codex", relay.port);
+    let well = fs::read_to_string(&codex).expect("it is there");
+    for (more, told) in [
+        (
+            "disabled_tools = [\"post_message\"]\n",
+            "disabled_tools of its entry leaves out post_message; take that out",
+        ),
+        (
+            "[features]\nhooks = false\n",
+            "features.hooks is false, so that no hook is run; take that out",
+        ),
+    ] {
+        desk.write(&codex, &format!("{well}{more}"));
+        let line = json!(format!("{}: {told}", codex.display()));
+        let said = report(&desk, "codex", 1);
+        assert!(
+            said["to_do"].as_array().expect("an array").contains(&line),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! What in an editor's files, beside relay's own parts, keeps it from starting relay's server, from calling some of its tools, or from running its
+//! hooks. As Gemini CLI 0.61, Codex 0.171 and OpenCode 1.18 have it.
+
+use std::path::{Path, PathBuf};
+
+use super::Seen;
+use crate::cli::install::command::is_hook;
+use crate::cli::install::editors::{ALLOWED, ASKED, Editor, Format, Id};
+use crate::cli::install::json::{self, Json, Step};
+use crate::cli::install::parts::NAME;
+use crate::cli::install::said::Said;
+use crate::cli::install::settings::matches;
+
+/// The members of an entry that name the tools which are called, with some editors.
+const TOOLS: [&str; 2] = ["includeTools", "enabled_tools"];
+
+/// The members that name the tools which are not.
+const NOT_TOOLS: [&str; 3] = ["excludeTools", "disabled_tools", "disabledTools"];
+
+/// Says what is off, a line for each, with its file and its member.
+pub fn off(editor: &Editor, seen: &[Seen]) -> Vec<String> {
+    let mut lines: Vec<String> = seen.iter().flat_map(tools_of_entry).collect();
+    match editor.id {
+        Id::Gemini => lines.extend(of_gemini(seen)),
+        Id::Codex => lines.extend(seen.iter().filter_map(of_codex)),
+        Id::Opencode => lines.extend(of_opencode(seen)),
+        Id::Claude | Id::Cursor | Id::Vscode | Id::Windsurf | Id::Zed => {}
+    }
+    lines
+}
+
+fn tools_of_entry(seen: &Seen) -> Vec<String> {
+    let Some(entry) = &seen.parts.server else {
+        return Vec::new();
+    };
+    let names = |member: &str| -> Option<Vec<&str>> {
+        let listed = entry.get(member)?.as_list()?;
+        Some(listed.iter().filter_map(Json::as_text).collect())
+    };
+    let line = |member: &str, what: &str, is_out: &dyn Fn(&str) -> bool| {
+        let out: Vec<&str> = tools(entry).filter(|tool| is_out(tool)).collect();
+        let (file, out) = (
+            seen.target.path.display(),
+            (!out.is_empty()).then(|| out.join(", "))?,
+        );
+        Some(format!("{file}: {member} of its entry leaves out {out}; {what}"))
+    };
+    let included = TOOLS.iter().filter_map(|member| {
+        let names = names(member)?;
+        line(member, "name them, or take that out", &|tool| {
+            !names.contains(&tool)
+        })
+    });
+    let excluded = NOT_TOOLS.iter().filter_map(|member| {
+        let names = names(member)?;
+        line(member, "take that out", &|tool| names.contains(&tool))
+    });
+    included.chain(excluded).collect()
+}
+
+/// The tools that an entry brings, but for the one of which a person decides.
+fn tools(entry: &Json) -> impl Iterator<Item = &'static str> {
+    let tools = Said::of(entry).toolsets().sets().flat_map(|set| set.tools);
+    let is_asked = |name: &str| format!("{}__{name}", ALLOWED.name) == ASKED.name;
+    tools.map(|tool| tool.name).filter(move |name| !is_asked(name))
+}
+
+fn of_gemini(seen: &[Seen]) -> Vec<String> {
+    let list = |seen: &Seen, way: [&str; 2]| -> Option<Vec<String>> {
+        let texts = value(seen, &way)?;
+        let texts = texts.as_list()?.iter().filter_map(Json::as_text);
+        Some(texts.map(str::to_owned).collect())
+    };
+    let is_relay = |name: &String| name == NAME;
+    let mut lines = Vec::new();
+    let mut say = |seen: &Seen, what: &str| lines.push(format!("{}: {what}", seen.target.path.display()));
+    for seen in seen {
+        if list(seen, ["mcp", "excluded"]).is_some_and(|names| names.iter().any(is_relay)) {
+            say(
+                seen,
+                "mcp.excluded names relay, so that its server is not started; take that out",
+            );
+        }
+        if list(seen, ["hooksConfig", "disabled"]).is_some_and(|names| names.iter().any(|name| is_hook(name)))
+        {
+            say(
+                seen,
+                "hooksConfig.disabled names a hook of relay's, so that it is not run; take that out",
+            );
+        }
+    }
+    // What the project says counts for more than what its person says for all.
+    let mut allowed = seen
+        .iter()
+        .filter_map(|seen| Some((seen, list(seen, ["mcp", "allowed"])?)));
+    if let Some((seen, names)) = allowed.next()
+        && !names.iter().any(is_relay)
+    {
+        say(
+            seen,
+            "mcp.allowed does not name relay, so that its server is not started; name it there",
+        );
+    }
+    let mut enabled = seen
+        .iter()
+        .filter_map(|seen| Some((seen, value(seen, &["hooksConfig", "enabled"])?)));
+    if let Some((seen, is_on)) = enabled.next()
+        && is_on == Json::Plain("false".to_owned())
+    {
+        say(
+            seen,
+            "hooksConfig.enabled is false, so that no hook is run; take that out",
+        );
+    }
+    lines
+}
+
+fn of_codex(seen: &Seen) -> Option<String> {
+    let Format::Toml(_) = seen.target.editor.format else {
+        return None;
+    };
+    let document = toml_edit::Document::parse(seen.text.as_str()).ok()?;
+    let is_on = document.get("features")?.get("hooks")?.as_bool()?;
+    let file = seen.target.path.display();
+    (!is_on).then(|| format!("{file}: features.hooks is false, so that no hook is run; take that out"))
+}
+
+fn of_opencode(seen: &[Seen]) -> Vec<String> {
+    let is_plain = |value: &Json, text: &str| *value == Json::Plain(text.to_owned());
+    let is_denied = |value: &Json| {
+        value.as_text() == Some("deny") || value.get("*").and_then(Json::as_text) == Some("deny")
+    };
+    let entry = seen.iter().find_map(|seen| seen.parts.server.as_ref());
+    let tools: Vec<String> = entry.map_or_else(Vec::new, |entry| {
+        tools(entry).map(|tool| format!("{NAME}_{tool}")).collect()
+    });
+    let mut lines = Vec::new();
+    for (member, is_off, what) in [
+        (
+            "tools",
+            &(|value: &Json| is_plain(value, "false")) as &dyn Fn(&Json) -> bool,
+            "false",
+        ),
+        ("permission", &is_denied, "deny"),
+    ] {
+        let rules = rules(seen, member);
+        let mut off: Vec<&(String, Json, PathBuf)> = Vec::new();
+        for tool in &tools {
+            // Of several rules, the last one counts.
+            let rule = rules.iter().rfind(|(pattern, _, _)| matches(pattern, tool));
+            let rule = rule.filter(|(_, value, _)| is_off(value));
+            off.extend(rule.filter(|rule| !off.contains(rule)));
+        }
+        lines.extend(off.iter().map(|(pattern, _, file)| {
+            let file = file.display();
+            format!("{file}: {member} has {what} for {pattern:?}, so that such tools are not called; take that out")
+        }));
+    }
+    lines
+}
+
+/// The members of an object in OpenCode's files, each with the file that counts: the project's before the user's.
+fn rules(seen: &[Seen], member: &str) -> Vec<(String, Json, PathBuf)> {
+    let mut rules: Vec<(String, Json, PathBuf)> = Vec::new();
+    for seen in seen.iter().rev() {
+        let members = match value(seen, &[member]) {
+            Some(Json::Object(members)) => members,
+            // One word is for all.
+            Some(all @ Json::Text(_)) => vec![("*".to_owned(), all)],
+            Some(Json::Plain(_) | Json::List(_)) | None => Vec::new(),
+        };
+        for (pattern, value) in members {
+            let file = seen.target.path.clone();
+            match rules.iter_mut().find(|(known, _, _)| *known == pattern) {
+                Some(known) => *known = (pattern, value, file),
+                None => rules.push((pattern, value, file)),
+            }
+        }
+    }
+    rules
+}
+
+fn value(seen: &Seen, way: &[&str]) -> Option<Json> {
+    let is_json = |path: &Path| {
+        path.extension()
+            .is_some_and(|end| end == "json" || end == "jsonc")
+    };
+    let way: Vec<Step<'_>> = way.iter().map(|key| Step::Key(key)).collect();
+    is_json(&seen.target.path).then(|| json::get(&seen.text, &way).ok().flatten())?
+}
