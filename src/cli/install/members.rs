@@ -13,8 +13,8 @@ use self::shape::{MODES, Shape};
 use super::editors::Id;
 use super::json::Json;
 
-/// The members that hold an address, each with some editors.
-const ADDRESSES: [&str; 3] = ["url", "httpUrl", "serverUrl"];
+/// The members that hold an address, each with some editors, the one first that counts where there are two: Gemini CLI has both of the first.
+const ADDRESSES: [&str; 3] = ["httpUrl", "url", "serverUrl"];
 
 /// The members that say how relay is reached, beside the address; they are written anew by each installation.
 const REACHED_BY: [&str; 4] = ["type", "command", "args", "source"];

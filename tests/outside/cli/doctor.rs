@@ -880,3 +880,17 @@ fn what_switches_relays_server_its_tools_or_its_hooks_off_is_told() {
         );
     }
 }
+
+#[test]
+fn of_two_addresses_of_gemini_cli_the_one_is_looked_at_that_it_takes() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    install(&desk, "gemini", relay.port);
+    let file = desk.project.join(".gemini/settings.json");
+    let mut settings = desk.json(&file);
+    settings["mcpServers"]["relay"]["url"] = json!("http://localhost:1/sse");
+    desk.write(&file, &settings.to_string());
+    let leads_to = report(&desk, "gemini", 0)["configured"][0]["leads_to"].clone();
+    assert_eq!(leads_to, settings["mcpServers"]["relay"]["httpUrl"]);
+}
