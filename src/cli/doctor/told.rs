@@ -73,13 +73,12 @@ pub fn to_do(
         .filter_map(|seen| Some((seen, seen.parts.server.as_ref()?)));
     for ((seen, server), configured) in servers.zip(&report.configured) {
         let is_global = seen.is_global && editor.servers.project.is_some();
-        let anew = install_for(is_global, configured.port);
         // A relay elsewhere is none that install leads to.
         let is_here = configured.reachable.is_some() && configured.port.is_some();
         if is_here && members::address(server).is_some() && !is_relays(server) {
             let file = seen.target.path.display();
             lines.push(format!(
-                "{file}: install and uninstall take it for another program's; put agent= into the query of its address, or write it anew by: {anew}"
+                "{file}: install and uninstall take it for another program's; put agent= into the query of its address"
             ));
         }
         let install = install_for(is_global, port);

@@ -652,14 +652,17 @@ fn an_address_that_install_takes_for_another_programs_is_told_although_a_relay_i
     let file = desk.project.join(".cursor/mcp.json");
     let port = relay.port;
     let to_do = format!(
-        "{}: install and uninstall take it for another program's; put agent= into the query of its address, or write it anew by: \
-         {RELAY} install --editor cursor --port {port}",
+        "{}: install and uninstall take it for another program's; put agent= into the query of its address",
         file.display()
     );
-    for (query, to_do) in [("", json!([to_do])), ("?agent=", json!([]))] {
+    for (query, to_do) in [
+        ("", json!([to_do])),
+        ("?tools=thrum", json!([to_do])),
+        ("?agent=", json!([])),
+    ] {
         let url = format!("http://localhost:{port}/mcp{query}");
         desk.write(&file, &json!({"mcpServers": {"relay": {"url": url}}}).to_string());
-        let code = i32::from(query.is_empty());
+        let code = i32::from(query != "?agent=");
         assert_eq!(report(&desk, "cursor", code)["to_do"], to_do);
     }
 }
