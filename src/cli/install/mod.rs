@@ -625,17 +625,17 @@ fn lines(errors: &[FileError]) -> String {
 fn told(written: &[PathBuf], left: &[PathBuf]) -> String {
     let list = |paths: &[PathBuf]| {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        if paths.is_empty() {
-            "none".to_owned()
-        } else {
-            paths.join(", ")
-        }
+        paths.join(", ")
     };
-    format!(
-        "changed before that: {}; not changed: it and {}",
-        list(written),
-        list(left)
-    )
+    match (written, left) {
+        ([], _) => "nothing was changed".to_owned(),
+        ([..], []) => format!("changed before that: {}; not changed: it", list(written)),
+        ([..], [..]) => format!(
+            "changed before that: {}; not changed: it and {}",
+            list(written),
+            list(left)
+        ),
+    }
 }
 
 /// Takes the names of toolsets as they stand in an address.

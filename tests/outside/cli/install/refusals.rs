@@ -212,3 +212,19 @@ fn what_an_installation_has_left_that_was_killed_goes_with_the_next_one() {
     assert!(!gone.exists());
     assert!(stay.iter().all(|file| file.exists()));
 }
+
+#[test]
+fn where_the_first_file_cannot_be_written_nothing_is_changed() {
+    let desk = Desk::new();
+    symlink(desk.home.join("gone/"), desk.project.join(".cursor")).expect("a link");
+    let install = ["install", "--editor", "cursor", "--editor", "vscode"];
+    for editors in [&install[..3], &install] {
+        let told = predicates::str::starts_with(format!(
+            "relay install: cannot write {}: ",
+            desk.project.join(".cursor/mcp.json").display()
+        ));
+        let told = told.and(predicates::str::ends_with("\nnothing was changed\n"));
+        desk.relay(editors).assert().code(1).stdout("").stderr(told);
+        assert_eq!(desk.files(), []);
+    }
+}
