@@ -111,11 +111,12 @@ pub fn target(path: &Path) -> PathBuf {
 /// Returns where a path leads, through the links among its directories as well, as far as they are there.
 pub fn real(path: &Path) -> PathBuf {
     let target = target(path);
-    let (Some(directory), Some(name)) = (target.parent(), target.file_name()) else {
-        return target;
-    };
-    let directory = directory.canonicalize();
-    directory.map_or_else(|_| target.clone(), |directory| directory.join(name))
+    for above in target.ancestors().skip(1) {
+        if let (Ok(real), Ok(rest)) = (above.canonicalize(), target.strip_prefix(above)) {
+            return real.join(rest);
+        }
+    }
+    target
 }
 
 /// Takes `..` out of a path: as the system goes it as far as it is there, and by its text from there on.

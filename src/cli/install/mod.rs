@@ -156,6 +156,19 @@ pub enum InstallError {
         /// Where their paths lead.
         path: PathBuf,
     },
+    /// Two editors have one file, and something of relay's is in it for each. Nothing was changed.
+    #[error(
+        "{first} and {second} have one file, {}, in which something of relay's is for each; accepted: one of them by --editor, and then the other\nnothing was changed",
+        path.display()
+    )]
+    SharedBoth {
+        /// For a person.
+        first: &'static str,
+        /// The same.
+        second: &'static str,
+        /// Where their paths lead.
+        path: PathBuf,
+    },
     /// The copy of relay that the files were to name could not be made. Nothing was changed.
     #[error("{0}\nnothing was changed")]
     Program(FileError),
@@ -355,7 +368,13 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
             .map(|target| plan::uninstall(target, &data, has_other));
         planned.extend(undone.filter_map(Result::transpose));
     }
-    let changes = all(planned.into_iter())?;
+    let changes = all(planned.into_iter()).map_err(|error| {
+        if let InstallError::Shared { first, second, path } = error {
+            InstallError::SharedBoth { first, second, path }
+        } else {
+            error
+        }
+    })?;
     if changes.is_empty() {
         say("nothing of relay's is in the files of these editors");
         return Ok(End::Nothing);

@@ -363,7 +363,7 @@ struct Kept {
 impl Before {
     fn read(target: &Target, data: &DataDirectory) -> Result<Self, FileError> {
         let was = file::read(&target.path)?;
-        let backup = data.backup(&file::target(&target.path));
+        let backup = data.backup(&file::real(&target.path));
         let kept = file::read(&backup)?;
         let there = match &was {
             Some(was) => target

@@ -35,7 +35,7 @@ pub fn install(
         return uninstall(target, data, own);
     }
     let was = file::read(&target.path)?;
-    let place = data.backup(&file::target(&target.path));
+    let place = data.backup(&file::real(&target.path));
     let kept = file::read(&place)?;
     let is_others = was.is_some() && !is_own(was.as_ref());
     let backup = match (&was, kept) {
@@ -58,7 +58,7 @@ pub fn uninstall(target: Target, data: &DataDirectory, own: &str) -> Result<Opti
     let Some(was) = file::read(&target.path)?.filter(|was| is_own(Some(was))) else {
         return Ok(None);
     };
-    let place = data.backup(&file::target(&target.path));
+    let place = data.backup(&file::real(&target.path));
     let kept = file::read(&place)?.filter(|kept| !is_own(Some(kept)));
     let is_left = was.bytes() != own;
     let is_as_before = kept.is_some() && !is_left;

@@ -228,3 +228,43 @@ fn where_the_first_file_cannot_be_written_nothing_is_changed() {
         assert_eq!(desk.files(), []);
     }
 }
+
+#[test]
+fn what_two_editors_have_in_one_file_by_a_link_among_its_directories_is_taken_out() {
+    let desk = Desk::new();
+    let shared = desk.project.join("shared/mcp.json");
+    desk.write(&shared, "{\"mcpServers\": {}}\n");
+    symlink("shared/mcp.json", desk.project.join(".mcp.json")).expect("a link");
+    symlink("shared", desk.project.join(".cursor")).expect("a link");
+    let before = desk.files();
+    let install = ["install", "--editor", "claude", "--no-hooks"];
+    desk.relay(&install).assert().code(0);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), before);
+}
+
+#[test]
+fn where_two_editors_have_something_in_one_file_uninstall_names_both() {
+    let desk = Desk::new();
+    let file = desk.project.join(".vscode/mcp.json");
+    desk.write(&file, "{}\n");
+    symlink(".vscode", desk.project.join(".cursor")).expect("a link");
+    let before = desk.files();
+    for editor in ["cursor", "vscode"] {
+        desk.relay(&["install", "--editor", editor]).assert().code(0);
+    }
+    let told = format!(
+        "relay uninstall: Cursor and VS Code have one file, {}, in which something of relay's is for each; \
+         accepted: one of them by --editor, and then the other\nnothing was changed\n",
+        file.display()
+    );
+    desk.relay(&["uninstall"])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(told);
+    for editor in ["cursor", "vscode"] {
+        desk.relay(&["uninstall", "--editor", editor]).assert().code(0);
+    }
+    assert_eq!(desk.files(), before);
+}
