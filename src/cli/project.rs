@@ -13,6 +13,9 @@ const PROJECTS: &str = "projects";
 /// The directory of the data directory that holds what other programs' files were before relay changed them.
 const BACKUPS: &str = "backups";
 
+/// The directory of the data directory that says which directories relay has made for other programs' files.
+const MADE: &str = "made";
+
 /// The program in the data directory that is named in other programs' files where the one that installed does not last.
 const PROGRAM: &str = "bin/relay";
 
@@ -113,6 +116,11 @@ impl DataDirectory {
     pub fn backup(&self, file: &Path) -> PathBuf {
         let file = file.strip_prefix("/").unwrap_or(file);
         self.0.join(BACKUPS).join(file)
+    }
+
+    /// Returns where it is written down which directories relay has made for other programs' files.
+    pub fn made(&self) -> PathBuf {
+        self.0.join(MADE)
     }
 
     /// Returns the project whose relay has its socket there, if it is one's.

@@ -16,6 +16,9 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How many links a path may lead through, as Linux has it.
 const LINKS_MAX: usize = 40;
 
+/// The name of a file that says of the directory after which its own is called that it is made for another program's file.
+const MADE: &str = ".made";
+
 /// What some editors put before all text.
 pub const MARK: char = '\u{feff}';
 
@@ -252,27 +255,62 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     })
 }
 
-/// Removes a file, and the directories that it was alone in, up to one that stays.
+/// Returns the directories that are made for a file when it is written, those within others first.
+pub fn missing(path: &Path) -> Vec<PathBuf> {
+    let target = target(path);
+    let above = target.ancestors().skip(1);
+    let missing = above.take_while(|above| above.symlink_metadata().is_err());
+    missing.map(Path::to_owned).collect()
+}
+
+/// Removes a file.
 ///
 /// # Errors
 ///
 /// As [`write`].
-pub fn remove(path: &Path, was: &Whole, root: &Path) -> Result<(), FileError> {
+pub fn remove(path: &Path, was: &Whole) -> Result<(), FileError> {
     check_unchanged(path, Some(was))?;
-    let target = target(path);
-    fs::remove_file(&target).map_err(|error| FileError::Write {
+    fs::remove_file(target(path)).map_err(|error| FileError::Write {
         path: path.to_owned(),
         error,
-    })?;
-    let root = plain(root);
-    let above = target.ancestors().skip(1);
-    for directory in above.take_while(|above| *above != root && above.starts_with(&root)) {
+    })
+}
+
+/// Removes the directories that a file was alone in, up to the first one that stays, or that somebody else has made; `made` is where it is written down
+/// which ones are made for other programs' files.
+pub fn remove_empty(path: &Path, made: &Path) {
+    for directory in target(path).ancestors().skip(1) {
+        let mark = mark_of(directory, made);
         // One that holds something else is not removed.
-        if fs::remove_dir(directory).is_err() {
+        if mark.symlink_metadata().is_err() || fs::remove_dir(directory).is_err() {
             break;
         }
+        let _ = fs::remove_file(&mark);
+        let data = made.parent();
+        for directory in mark
+            .ancestors()
+            .skip(1)
+            .take_while(|above| data.is_some_and(|data| above.starts_with(data)))
+        {
+            if fs::remove_dir(directory).is_err() {
+                break;
+            }
+        }
     }
-    Ok(())
+}
+
+/// Writes down that directories are made; what is not written down stays.
+pub fn mark(directories: &[PathBuf], made: &Path) {
+    for directory in directories {
+        let mark = mark_of(directory, made);
+        let _ = fs::create_dir_all(mark.parent().unwrap_or(made));
+        let _ = fs::write(mark, "");
+    }
+}
+
+fn mark_of(directory: &Path, made: &Path) -> PathBuf {
+    let directory = real(&directory.join(MADE));
+    made.join(directory.strip_prefix("/").unwrap_or(&directory))
 }
 
 fn check_unchanged(path: &Path, was: Option<&Whole>) -> Result<(), FileError> {

@@ -252,7 +252,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
         // Before a file names it.
         copy.make().map_err(InstallError::Program)?;
     }
-    carry_out(&changes, &args.which, "")?;
+    carry_out(&changes, &data, &args.which, "")?;
     for change in &changes {
         if let Some(by) = change.switched_off() {
             let (editor, path) = (change.target.editor.name, change.target.path.display());
@@ -379,7 +379,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         say("nothing of relay's is in the files of these editors");
         return Ok(End::Nothing);
     }
-    carry_out(&changes, &args.which, "; it counted for all projects")?;
+    carry_out(&changes, &data, &args.which, "; it counted for all projects")?;
     let program = data.program();
     if !args.which.dry_run && program.exists() {
         say(&format!(
@@ -509,7 +509,12 @@ fn once(changes: Vec<Change>) -> Result<Vec<Change>, InstallError> {
 
 /// Makes the changes one after the other, or shows them. `for_all` is said of a file that counts for all projects, where none such was
 /// asked for.
-fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), InstallError> {
+fn carry_out(
+    changes: &[Change],
+    data: &DataDirectory,
+    asked: &Which,
+    for_all: &str,
+) -> Result<(), InstallError> {
     let is_dry = asked.dry_run;
     let mut text = String::new();
     for (at, change) in changes.iter().enumerate() {
@@ -536,7 +541,7 @@ fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), Ins
                 ));
             }
         } else {
-            if let Err(error) = make(change) {
+            if let Err(error) = make(change, data) {
                 // What was done is told first.
                 let _ = write_stdout(&text);
                 let paths = |changes: &[Change]| {
@@ -563,8 +568,8 @@ fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), Ins
     Ok(())
 }
 
-fn make(change: &Change) -> Result<(), FileError> {
-    let Target { path, root, .. } = &change.target;
+fn make(change: &Change, data: &DataDirectory) -> Result<(), FileError> {
+    let path = &change.target.path;
     let Backup {
         aside,
         made,
@@ -578,8 +583,15 @@ fn make(change: &Change) -> Result<(), FileError> {
         file::keep(path, was, at)?;
     }
     match (&change.was, &change.new) {
-        (was, Some(new)) => file::write(path, was.as_ref(), new)?,
-        (Some(was), None) => file::remove(path, was, root)?,
+        (was, Some(new)) => {
+            let missing = file::missing(path);
+            file::write(path, was.as_ref(), new)?;
+            file::mark(&missing, &data.made());
+        }
+        (Some(was), None) => {
+            file::remove(path, was)?;
+            file::remove_empty(path, &data.made());
+        }
         (None, None) => {}
     }
     if let Some(backup) = dropped {

@@ -727,38 +727,6 @@ fn an_entry_that_no_installation_has_written_is_one_that_is_connected() {
 }
 
 #[test]
-fn an_entry_over_stdio_that_needs_a_name_is_well_once_somebody_is_registered() {
-    let desk = Desk::new();
-    let relay = Relay::start();
-    let port = relay.port.to_string();
-    let stdio = [
-        "install",
-        "--editor",
-        "cursor",
-        "--transport",
-        "stdio",
-        "--tools",
-        "all",
-    ];
-    let install = [&stdio[..], &["--port", &port]].concat();
-    desk.relay(&install).assert().code(0);
-    let to_do = report(&desk, "cursor", 1)["to_do"].clone();
-    let line = format!(
-        "{}: with these toolsets its bridge does not start without a name: nobody says who this agent is: ",
-        desk.project.join(".cursor/mcp.json").display()
-    );
-    let said = to_do[0].as_str().expect("a line");
-    assert!(
-        said.starts_with(&line) && said.contains("--agent or RELAY_AGENT"),
-        "{said}"
-    );
-    desk.relay(&["register", "dev-a", "--role", "tester"])
-        .assert()
-        .code(0);
-    assert_eq!(report(&desk, "cursor", 0)["to_do"], json!([]));
-}
-
-#[test]
 fn what_switches_relays_server_its_tools_or_its_hooks_off_is_told() {
     let desk = Desk::new();
     let relay = Relay::start();
@@ -882,6 +850,38 @@ fn what_switches_relays_server_its_tools_or_its_hooks_off_is_told() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn an_entry_over_stdio_that_needs_a_name_is_well_once_somebody_is_registered() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let port = relay.port.to_string();
+    let stdio = [
+        "install",
+        "--editor",
+        "cursor",
+        "--transport",
+        "stdio",
+        "--tools",
+        "all",
+    ];
+    let install = [&stdio[..], &["--port", &port]].concat();
+    desk.relay(&install).assert().code(0);
+    let to_do = report(&desk, "cursor", 1)["to_do"].clone();
+    let line = format!(
+        "{}: with these toolsets its bridge does not start without a name: nobody says who this agent is: ",
+        desk.project.join(".cursor/mcp.json").display()
+    );
+    let said = to_do[0].as_str().expect("a line");
+    assert!(
+        said.starts_with(&line) && said.contains("--agent or RELAY_AGENT"),
+        "{said}"
+    );
+    desk.relay(&["register", "dev-a", "--role", "tester"])
+        .assert()
+        .code(0);
+    assert_eq!(report(&desk, "cursor", 0)["to_do"], json!([]));
 }
 
 #[test]

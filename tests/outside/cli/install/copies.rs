@@ -99,7 +99,8 @@ fn what_install_itself_writes_goes_without_a_copy() {
                 }
                 desk.relay(&["uninstall"]).assert().code(0);
                 assert_eq!(desk.files(), [], "{editor} {transport}");
-                assert!(!desk.home.join(".local").exists(), "{editor} {transport}");
+                let data = desk.home.join(".local/share/relay");
+                assert!(!data.exists(), "{editor} {transport}");
             }
         }
     }

@@ -350,3 +350,30 @@ fn an_entry_of_codex_goes_however_it_is_written() {
         assert_eq!(fs::read_to_string(&file).expect("it is there"), left, "{text}");
     }
 }
+
+#[test]
+fn of_directories_those_that_install_has_made_go() {
+    let desk = Desk::new();
+    let (mine, theirs) = (
+        [".gemini", ".cursor"].map(|name| desk.project.join(name)),
+        [".vscode", ".opencode/plugin", ".opencode"].map(|name| desk.project.join(name)),
+    );
+    for directory in &mine {
+        fs::create_dir(directory).expect("a directory");
+    }
+    let mut install = vec!["install"];
+    for editor in ["gemini", "cursor", "vscode", "opencode"] {
+        install.extend(["--editor", editor]);
+    }
+    desk.relay(&install).assert().code(0);
+    assert!(theirs.iter().all(|directory| directory.is_dir()));
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert!(mine.iter().all(|directory| directory.is_dir()));
+    assert!(theirs.iter().all(|directory| !directory.exists()));
+    // What is made by hand now stays.
+    fs::create_dir(&theirs[0]).expect("a directory");
+    desk.relay(&install).assert().code(0);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert!(theirs[0].is_dir());
+    assert_eq!(desk.files(), []);
+}

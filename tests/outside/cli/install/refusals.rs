@@ -214,22 +214,6 @@ fn what_an_installation_has_left_that_was_killed_goes_with_the_next_one() {
 }
 
 #[test]
-fn where_the_first_file_cannot_be_written_nothing_is_changed() {
-    let desk = Desk::new();
-    symlink(desk.home.join("gone/"), desk.project.join(".cursor")).expect("a link");
-    let install = ["install", "--editor", "cursor", "--editor", "vscode"];
-    for editors in [&install[..3], &install] {
-        let told = predicates::str::starts_with(format!(
-            "relay install: cannot write {}: ",
-            desk.project.join(".cursor/mcp.json").display()
-        ));
-        let told = told.and(predicates::str::ends_with("\nnothing was changed\n"));
-        desk.relay(editors).assert().code(1).stdout("").stderr(told);
-        assert_eq!(desk.files(), []);
-    }
-}
-
-#[test]
 fn what_two_editors_have_in_one_file_by_a_link_among_its_directories_is_taken_out() {
     let desk = Desk::new();
     let shared = desk.project.join("shared/mcp.json");
@@ -267,4 +251,20 @@ fn where_two_editors_have_something_in_one_file_uninstall_names_both() {
         desk.relay(&["uninstall", "--editor", editor]).assert().code(0);
     }
     assert_eq!(desk.files(), before);
+}
+
+#[test]
+fn where_the_first_file_cannot_be_written_nothing_is_changed() {
+    let desk = Desk::new();
+    symlink(desk.home.join("gone/"), desk.project.join(".cursor")).expect("a link");
+    let install = ["install", "--editor", "cursor", "--editor", "vscode"];
+    for editors in [&install[..3], &install] {
+        let told = predicates::str::starts_with(format!(
+            "relay install: cannot write {}: ",
+            desk.project.join(".cursor/mcp.json").display()
+        ));
+        let told = told.and(predicates::str::ends_with("\nnothing was changed\n"));
+        desk.relay(editors).assert().code(1).stdout("").stderr(told);
+        assert_eq!(desk.files(), []);
+    }
 }

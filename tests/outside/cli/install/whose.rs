@@ -121,7 +121,7 @@ fn what_install_has_written_for_another_port_is_its_own_in_each_editor() {
         }
         desk.relay(&["uninstall"]).assert().code(0);
         assert_eq!(desk.files(), [], "{editor}");
-        let data = desk.home.join(".local");
+        let data = desk.home.join(".local/share/relay");
         assert!(!data.exists(), "{editor}: there was nothing of anybody else's");
     }
 }
