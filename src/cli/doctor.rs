@@ -210,7 +210,7 @@ async fn report(
     } else {
         Settings::default()
     };
-    report.to_do = to_do(&report, editor, &seen, &beside, &directories.project, &settings);
+    report.to_do = to_do(&report, editor, &seen, &beside, directories, &settings);
     report
 }
 

@@ -4,8 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use super::Seen;
+use crate::cli::install::beside;
 use crate::cli::install::command::is_hook;
-use crate::cli::install::editors::{ALLOWED, ASKED, Editor, Format, Id};
+use crate::cli::install::directories::Directories;
+use crate::cli::install::editors::{ALLOWED, ASKED, Editor, Id};
+use crate::cli::install::file;
 use crate::cli::install::json::{self, Json, Step};
 use crate::cli::install::parts::NAME;
 use crate::cli::install::said::Said;
@@ -18,12 +21,19 @@ const TOOLS: [&str; 2] = ["includeTools", "enabled_tools"];
 const NOT_TOOLS: [&str; 3] = ["excludeTools", "disabled_tools", "disabledTools"];
 
 /// Says what is off, a line for each, with its file and its member.
-pub fn off(editor: &Editor, seen: &[Seen]) -> Vec<String> {
+pub fn off(editor: &Editor, seen: &[Seen], directories: &Directories) -> Vec<String> {
     let mut lines: Vec<String> = seen.iter().flat_map(tools_of_entry).collect();
     match editor.id {
         Id::Gemini => lines.extend(of_gemini(seen)),
-        Id::Codex => lines.extend(seen.iter().filter_map(of_codex)),
-        Id::Opencode => lines.extend(of_opencode(seen)),
+        Id::Codex => {
+            let files = beside::layers(editor.id, directories);
+            lines.extend(files.iter().filter_map(|file| of_codex(file)));
+        }
+        Id::Opencode => {
+            let entry = seen.iter().find_map(|seen| seen.parts.server.as_ref());
+            let files = beside::layers(editor.id, directories);
+            lines.extend(entry.into_iter().flat_map(|entry| of_opencode(entry, &files)));
+        }
         Id::Claude | Id::Cursor | Id::Vscode | Id::Windsurf | Id::Zed => {}
     }
     lines
@@ -67,7 +77,7 @@ fn tools(entry: &Json) -> impl Iterator<Item = &'static str> {
 
 fn of_gemini(seen: &[Seen]) -> Vec<String> {
     let list = |seen: &Seen, way: [&str; 2]| -> Option<Vec<String>> {
-        let texts = value(seen, &way)?;
+        let texts = value(&seen.text, &way)?;
         let texts = texts.as_list()?.iter().filter_map(Json::as_text);
         Some(texts.map(str::to_owned).collect())
     };
@@ -103,7 +113,7 @@ fn of_gemini(seen: &[Seen]) -> Vec<String> {
     }
     let mut enabled = seen
         .iter()
-        .filter_map(|seen| Some((seen, value(seen, &["hooksConfig", "enabled"])?)));
+        .filter_map(|seen| Some((seen, value(&seen.text, &["hooksConfig", "enabled"])?)));
     if let Some((seen, is_on)) = enabled.next()
         && is_on == Json::Plain("false".to_owned())
     {
@@ -115,25 +125,20 @@ fn of_gemini(seen: &[Seen]) -> Vec<String> {
     lines
 }
 
-fn of_codex(seen: &Seen) -> Option<String> {
-    let Format::Toml(_) = seen.target.editor.format else {
-        return None;
-    };
-    let document = toml_edit::Document::parse(seen.text.as_str()).ok()?;
+fn of_codex(path: &Path) -> Option<String> {
+    let whole = file::read(path).ok()??;
+    let document = toml_edit::Document::parse(whole.text.as_str()).ok()?;
     let is_on = document.get("features")?.get("hooks")?.as_bool()?;
-    let file = seen.target.path.display();
+    let file = path.display();
     (!is_on).then(|| format!("{file}: features.hooks is false, so that no hook is run; take that out"))
 }
 
-fn of_opencode(seen: &[Seen]) -> Vec<String> {
+fn of_opencode(entry: &Json, files: &[PathBuf]) -> Vec<String> {
     let is_plain = |value: &Json, text: &str| *value == Json::Plain(text.to_owned());
     let is_denied = |value: &Json| {
         value.as_text() == Some("deny") || value.get("*").and_then(Json::as_text) == Some("deny")
     };
-    let entry = seen.iter().find_map(|seen| seen.parts.server.as_ref());
-    let tools: Vec<String> = entry.map_or_else(Vec::new, |entry| {
-        tools(entry).map(|tool| format!("{NAME}_{tool}")).collect()
-    });
+    let tools: Vec<String> = tools(entry).map(|tool| format!("{NAME}_{tool}")).collect();
     let mut lines = Vec::new();
     for (member, is_off, what) in [
         (
@@ -143,7 +148,7 @@ fn of_opencode(seen: &[Seen]) -> Vec<String> {
         ),
         ("permission", &is_denied, "deny"),
     ] {
-        let rules = rules(seen, member);
+        let rules = rules(files, member);
         let mut off: Vec<&(String, Json, PathBuf)> = Vec::new();
         for tool in &tools {
             // Of several rules, the last one counts.
@@ -159,32 +164,30 @@ fn of_opencode(seen: &[Seen]) -> Vec<String> {
     lines
 }
 
-/// The members of an object in OpenCode's files, each with the file that counts: the project's before the user's.
-fn rules(seen: &[Seen], member: &str) -> Vec<(String, Json, PathBuf)> {
+/// The members of an object in OpenCode's files, each with the file that counts, the last one in which it is.
+fn rules(files: &[PathBuf], member: &str) -> Vec<(String, Json, PathBuf)> {
     let mut rules: Vec<(String, Json, PathBuf)> = Vec::new();
-    for seen in seen.iter().rev() {
-        let members = match value(seen, &[member]) {
+    for file in files {
+        let whole = file::read(file).ok().flatten();
+        let there = whole.and_then(|whole| value(&whole.text, &[member]));
+        let members = match there {
             Some(Json::Object(members)) => members,
             // One word is for all.
             Some(all @ Json::Text(_)) => vec![("*".to_owned(), all)],
             Some(Json::Plain(_) | Json::List(_)) | None => Vec::new(),
         };
         for (pattern, value) in members {
-            let file = seen.target.path.clone();
-            match rules.iter_mut().find(|(known, _, _)| *known == pattern) {
-                Some(known) => *known = (pattern, value, file),
-                None => rules.push((pattern, value, file)),
+            let rule = (pattern, value, file.clone());
+            match rules.iter_mut().find(|(known, _, _)| *known == rule.0) {
+                Some(known) => *known = rule,
+                None => rules.push(rule),
             }
         }
     }
     rules
 }
 
-fn value(seen: &Seen, way: &[&str]) -> Option<Json> {
-    let is_json = |path: &Path| {
-        path.extension()
-            .is_some_and(|end| end == "json" || end == "jsonc")
-    };
+fn value(text: &str, way: &[&str]) -> Option<Json> {
     let way: Vec<Step<'_>> = way.iter().map(|key| Step::Key(key)).collect();
-    is_json(&seen.target.path).then(|| json::get(&seen.text, &way).ok().flatten())?
+    json::get(text, &way).ok()?
 }

@@ -1,12 +1,11 @@
 //! What is said of the editors: what is to be done about each, and all of it as a text for a person.
 
-use std::path::Path;
-
 use super::entry::Configured;
 use super::hooks::Hooks;
 use super::off::off;
 use super::{Report, Seen, Settings, id};
 use crate::cli::install::beside::Beside;
+use crate::cli::install::directories::Directories;
 use crate::cli::install::editors::{Editor, Id};
 use crate::cli::install::said::is_relays;
 use crate::cli::install::settings::WITHOUT_HOOKS;
@@ -20,7 +19,7 @@ pub fn to_do(
     editor: &Editor,
     seen: &[Seen],
     beside: &[Beside],
-    project: &Path,
+    directories: &Directories,
     settings: &Settings,
 ) -> Vec<String> {
     let plugins = &settings.plugins;
@@ -94,10 +93,10 @@ pub fn to_do(
     }
     let own = seen.iter().find_map(|seen| seen.parts.server.as_ref());
     lines.extend(seen.iter().filter_map(|seen| {
-        let reason = named::lacks_name(seen.parts.server.as_ref()?, project)?;
+        let reason = named::lacks_name(seen.parts.server.as_ref()?, &directories.project)?;
         Some(format!("{}: {reason}", seen.target.path.display()))
     }));
-    lines.extend(off(editor, seen));
+    lines.extend(off(editor, seen, directories));
     let troubles = beside.iter().filter_map(|beside| beside.trouble(own?, editor));
     lines.extend(troubles);
     match report.hooks {

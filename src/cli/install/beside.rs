@@ -114,8 +114,8 @@ fn of_layers(editor: &'static Editor, directories: &Directories, own: Option<&Pa
     found
 }
 
-/// The files whose entries are laid one over the other, those that count for more last.
-fn layers(editor: Id, directories: &Directories) -> Vec<PathBuf> {
+/// The files of Codex's or OpenCode's whose members are laid one over the other, those that count for more last.
+pub fn layers(editor: Id, directories: &Directories) -> Vec<PathBuf> {
     let above: Vec<&Path> = directories.project.ancestors().collect();
     let root = above.iter().position(|above| above.join(".git").exists());
     if editor == Id::Codex {

@@ -850,6 +850,36 @@ fn what_switches_relays_server_its_tools_or_its_hooks_off_is_told() {
             "{said}"
         );
     }
+    desk.write(&codex, &well);
+    let projects = desk.project.join(".codex/config.toml");
+    desk.write(&projects, "[features]\nhooks = false\n");
+    let line = json!(format!(
+        "{}: features.hooks is false, so that no hook is run; take that out",
+        projects.display()
+    ));
+    let said = report(&desk, "codex", 1);
+    assert!(
+        said["to_do"].as_array().expect("an array").contains(&line),
+        "{said}"
+    );
+    // Of OpenCode's files, this one counts for more than the one that install writes.
+    let own = desk.project.join(".opencode/opencode.json");
+    for (value, line) in [
+        (
+            json!(false),
+            Some("tools has false for \"relay*\", so that such tools are not called; take that out"),
+        ),
+        (json!(true), None),
+    ] {
+        let mut settings = desk.json(&opencode);
+        settings["tools"] = json!({"relay*": value == false});
+        desk.write(&opencode, &settings.to_string());
+        desk.write(&own, &json!({"tools": {"relay*": value}}).to_string());
+        let line = line.map(|line| format!("{}: {line}", own.display()));
+        // Codex is not well.
+        let said = report(&desk, "opencode", 1);
+        assert_eq!(said["to_do"], json!(Vec::from_iter(line)));
+    }
 }
 
 #[test]
