@@ -71,11 +71,11 @@ impl Model {
         let (at, message) = match &accepted[..] {
             [] => {
                 self.marks.reach(Mark::TraceUnknown);
-                return Err(unknown(given));
+                return Err(unknown(given, shown_to));
             }
             [(at, _)] if *at < forgotten => {
                 self.marks.reach(Mark::TraceForgotten);
-                return Err(unknown(given));
+                return Err(unknown(given, shown_to));
             }
             [(at, message)] => (*at, Arc::clone(message)),
             several => unreachable!("random ids do not begin alike: {several:?}"),
@@ -84,7 +84,7 @@ impl Model {
         let whole_id = given.replace('-', "").len() == 32;
         match shown_to {
             ShownTo::Person => {}
-            ShownTo::Project(_) | ShownTo::Agent(_) if !whole_id => return Err(unknown(given)),
+            ShownTo::Project(_) | ShownTo::Agent(_) if !whole_id => return Err(unknown(given, shown_to)),
             ShownTo::Project(project) if message.from.project() == project => {}
             ShownTo::Agent(agent) if message.from == *agent => {}
             ShownTo::Project(project) => moments.retain(|moment| moment.agent.project() == project),
@@ -97,11 +97,11 @@ impl Model {
         };
         if moments.is_empty() && !is_sender_s {
             self.marks.reach(Mark::TraceNotTheirs);
-            return Err(unknown(given));
+            return Err(unknown(given, shown_to));
         }
         if matches!(shown_to, ShownTo::Agent(own) if !is_sender_s && self.is_kept_from(message.id, own)) {
             self.marks.reach(HoldMark::TraceKeptFromReader);
-            return Err(unknown(given));
+            return Err(unknown(given, shown_to));
         }
         self.marks.reach_if(!is_sender_s, Mark::TraceOfWhatWasGot);
         let elsewhere = |project: &String| moments.iter().any(|moment| moment.agent.project() != project);
@@ -262,7 +262,10 @@ impl Model {
     }
 }
 
-fn unknown(given: &str) -> Refusal {
+fn unknown(given: &str, to: &ShownTo) -> Refusal {
     let given = given.to_owned();
-    Refusal::Trace(trace::Refusal::Unknown { given })
+    Refusal::Trace(match to {
+        ShownTo::Person => trace::Refusal::Unknown { given },
+        ShownTo::Project(_) | ShownTo::Agent(_) => trace::Refusal::NotShown { given },
+    })
 }
