@@ -434,8 +434,10 @@ pub(super) struct Last {
     /// Its parent first, then that one's, as it was when the worker was asked for. The last one is nobody's worker.
     pub above: Vec<AgentName>,
     pub spawned_at: Timestamp,
-    /// Its name was nobody's before, and it has not run.
+    /// Its name was nobody's before, or that of one of which nothing was to stay, and it has not run.
     pub leaves_nothing: bool,
+    /// What the one before has not read was to be handed on, and it has not run.
+    pub hands_on: bool,
     /// Somebody has asked for its end.
     pub is_released: bool,
     /// How it has ended, if it has.

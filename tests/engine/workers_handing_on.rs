@@ -328,6 +328,33 @@ fn what_is_held_for_a_worker_that_has_never_run_is_its_parent_s_once_it_is_let_p
 }
 
 #[test]
+fn what_was_to_be_handed_on_is_also_once_a_second_start_has_failed() {
+    for is_released in [false, true] {
+        let mut relay = Relay::told_within(SPACIOUS);
+        relay.open_for_person(nodes::PERSON);
+        if is_released {
+            relay.has_worker(1, FIRST, "tester");
+            relay.hold("tester");
+            relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+            relay.call(A, 3, release("pm", "tester"));
+            relay.happens(FIRST, exited(0, ""));
+        } else {
+            relay.call(A, 1, spawn("pm", "tester"));
+            relay.hold("tester");
+            relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+            relay.happens(FIRST, no_program());
+        }
+        relay.call(A, 4, spawn("pm", "tester"));
+        relay.happens(SECOND, no_program());
+        assert_eq!(relay.waits_for("pm"), []);
+        relay.allow(1);
+        let waits: Vec<String> = relay.waits_for("pm").into_iter().map(|(_, body)| body).collect();
+        let follow = "Worker \"tester\" did not start, and had not read 1 message(s), which follow.";
+        assert_eq!(waits, [follow, "one"], "{is_released}");
+    }
+}
+
+#[test]
 fn what_a_node_is_to_bring_to_a_released_worker_stays_the_node_s() {
     let mut relay = Relay::told_within(SPACIOUS);
     relay.has_worker(1, FIRST, "tester");

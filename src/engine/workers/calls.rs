@@ -101,6 +101,9 @@ impl Engine {
         }
         self.acts(session, &parent, step);
         let is_new = !self.agents.contains_key(&agent);
+        let before = self.workers.last.get(&agent);
+        let leaves_nothing = is_new || before.is_some_and(|before| before.leaves_nothing);
+        let hands_on = self.workers.leaving.contains(&agent);
         let instance = self.begin_generation(&agent, registration, step);
         self.workers.made += 1;
         let worker = WorkerId(self.workers.made);
@@ -120,7 +123,8 @@ impl Engine {
             worker,
             above,
             spawned_at: step.now,
-            leaves_nothing: is_new,
+            leaves_nothing,
+            hands_on,
             is_released: false,
             ended: None,
             random,

@@ -1,6 +1,9 @@
 //! What becomes of what a worker has not read that was released and has ended, or that has never run.
 
+use std::collections::BTreeMap;
+
 use super::super::events::Event;
+use super::super::inbox::Inbox;
 use super::super::io::Sign;
 use super::super::message::Delivery;
 use super::super::names::{AgentName, MessageId, ResolvedBy, Seq};
@@ -53,22 +56,23 @@ impl Engine {
         } else {
             "did not start"
         };
-        if leaves_nothing {
-            self.leave_to_heir(agent, &heir, step);
-        }
-        let inbox = &self.inboxes[agent];
         let is_its = |delivery: &&Delivery| leaves_nothing || delivery.message.to.by() == ResolvedBy::Name;
-        let places: Vec<Seq> = inbox
-            .waiting()
-            .filter(is_its)
-            .map(|delivery| delivery.seq)
-            .collect();
+        let places_in = |inbox: &Inbox| -> Vec<Seq> {
+            let its = inbox.waiting().filter(is_its);
+            its.map(|delivery| delivery.seq).collect()
+        };
+        let places = places_in(inbox);
         let fits = |seq: &Seq| self.room_for(&heir, inbox.at(*seq).message.bytes()).is_some();
         // What says that they come takes a place, too, and is no use without one of them.
         let has_two = self.inboxes[&heir].messages() + 2 <= self.bounds.inbox_messages_max;
         if self.stopping || !has_two || !places.first().is_some_and(fits) {
             return;
         }
+        if leaves_nothing {
+            self.leave_to_heir(agent, &heir, step);
+        }
+        let inbox = &self.inboxes[agent];
+        let places = places_in(inbox);
         let all = places.len();
         let name = agent.seen_from(heir.project());
         let fit = |count: usize| {
@@ -106,12 +110,10 @@ impl Engine {
 
     /// Takes out of an inbox what was sent to many, its heir among them, and is there still: it does not come there once more.
     fn leave_to_heir(&mut self, agent: &AgentName, heir: &AgentName, step: &mut Step<'_>) {
+        let there = self.places(heir);
         let waiting = self.inboxes[agent].waiting();
         let to_many = waiting.filter(|delivery| delivery.message.to.by() != ResolvedBy::Name);
-        let both = to_many.filter_map(|delivery| {
-            let there = self.place_of(delivery.message.id, heir)?;
-            Some((delivery.seq, there))
-        });
+        let both = to_many.filter_map(|delivery| Some((delivery.seq, *there.get(&delivery.message.id)?)));
         for (seq, there) in both.collect::<Vec<_>>() {
             let Delivery { message, .. } = self.give_up(agent, seq, step);
             step.note(Event::HandedOn {
@@ -123,17 +125,16 @@ impl Engine {
         }
     }
 
-    /// Finds the place that a message has in an agent's inbox, or in a reply that may come back to it.
-    fn place_of(&self, message: MessageId, agent: &AgentName) -> Option<Seq> {
+    /// Returns the places of the messages in an agent's inbox, or in replies that may come back to it.
+    fn places(&self, agent: &AgentName) -> BTreeMap<MessageId, Seq> {
         let inbox = &self.inboxes[agent];
         let handed = self
             .handovers
             .values()
             .filter(|handover| handover.agent == *agent);
         let handed = handed.flat_map(|handover| handover.deliveries.iter());
-        let mut all = inbox.waiting().chain(inbox.aside()).chain(handed);
-        let found = all.find(|delivery| delivery.message.id == message);
-        found.map(|delivery| delivery.seq)
+        let all = inbox.waiting().chain(inbox.aside()).chain(handed);
+        all.map(|delivery| (delivery.message.id, delivery.seq)).collect()
     }
 
     /// Takes a message out of an inbox, which somebody else has now.

@@ -183,7 +183,8 @@ impl Engine {
         }
         self.worker_mut(worker).stage = Stage::Runs { spoke, until };
         let agent = self.workers.all[&worker].agent.clone();
-        self.last_mut(&agent).leaves_nothing = false;
+        let last = self.last_mut(&agent);
+        (last.leaves_nothing, last.hands_on) = (false, false);
         self.note_transition(&agent, Became::Started, false, step);
         if let Some((call, session)) = call {
             let parent = self.workers.last[&agent].parent().clone();
@@ -270,7 +271,7 @@ impl Engine {
         let Worker { agent, .. } = self.workers.all.remove(&worker).expect("the worker lives");
         let last = self.last_mut(&agent);
         last.ended = Some(state);
-        let leaves_nothing = last.leaves_nothing;
+        let (leaves_nothing, hands_on) = (last.leaves_nothing, last.hands_on);
         // The hooks of its programs say nothing any more; its other connections end by themselves.
         let programs = self.programs_of(&self.agents[&agent]);
         let programs: Vec<SessionId> = programs.map(|(session, _)| session).collect();
@@ -278,8 +279,10 @@ impl Engine {
             self.close(session, Ending::Broken, step);
         }
         self.agents_change(agent.project(), step);
-        if leaves_nothing {
+        if leaves_nothing || hands_on {
             self.workers.leaving.insert(agent.clone());
+        }
+        if leaves_nothing {
             self.goes_at_once(&agent, step.now);
         } else {
             self.is_kept_no_more(&agent, step.now);
