@@ -161,16 +161,19 @@ fn rest_text(rest: &Rest<'_>) -> Option<String> {
                 "this is part {number} of {of} of one message{missing}: call {tool} again for part {next}, and {all}{behind}"
             ))
         }
-        Some(part) if part.begun > 1 => {
-            let missing = missing_text(part)?;
-            Some(format!("this was the last part of one message{missing}: {LACKS}"))
+        Some(_) | None => {
+            let missing = part.and_then(missing_text);
+            let missing =
+                missing.map(|missing| format!("this was the last part of one message{missing}: {LACKS}"));
+            let rest = is_cut.then(|| {
+                format!(
+                    "{}: this reply has as many as your client shows whole; call {tool} again",
+                    wait(remaining)
+                )
+            });
+            let both: Vec<String> = missing.into_iter().chain(rest).collect();
+            (!both.is_empty()).then(|| both.join("; "))
         }
-        Some(_) | None => is_cut.then(|| {
-            format!(
-                "{}: this reply has as many as your client shows whole; call {tool} again",
-                wait(remaining)
-            )
-        }),
     }
 }
 

@@ -125,10 +125,12 @@ fn whoever_is_taken_for_one_that_is_gone_is_told_which_parts_it_was_not_shown() 
         "this is part 2 of 3 of one message, whose first part went to a connection that has ended: \
          call read_messages again for part 3, and ask its sender to repeat what you lack"
     );
+    relay.session(Way::Http).post("pm", "dev-a", "behind");
     assert_eq!(
         read(4),
         "this was the last part of one message, whose first 2 parts went to connections that have ended: \
-         ask its sender to repeat what you lack"
+         ask its sender to repeat what you lack; \
+         1 more message waits: this reply has as many as your client shows whole; call read_messages again"
     );
 }
 
