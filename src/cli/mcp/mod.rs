@@ -256,9 +256,9 @@ fn working_directory() -> Option<String> {
 /// Finds the instance that relay has given the processes of a worker, if this is one of them, and not one that is somebody else under it. A
 /// bridge that comes late, of a worker of a relay that was killed, takes nothing from a later worker of its name.
 fn instance_of_worker(name: &AgentName) -> Option<Uuid> {
-    let is_its = std::env::var_os("RELAY_AGENT").is_some_and(|agent| agent == name.local());
-    let instance = std::env::var_os("RELAY_INSTANCE").filter(|_| is_its)?;
-    instance.to_str()?.parse().ok()
+    let of_worker = std::env::var_os("RELAY_INSTANCE")?;
+    let (worker, instance) = of_worker.to_str()?.split_once('/')?;
+    (worker == name.local()).then(|| instance.parse().ok())?
 }
 
 /// Makes a uuid of version 7, of which a later one is greater.

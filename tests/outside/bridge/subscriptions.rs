@@ -133,7 +133,7 @@ fn the_bridges_of_a_worker_are_of_one_instance_and_take_nothing_from_a_later_one
         let mut bridge = relay_command();
         let port = relay.port.to_string();
         bridge.args(["mcp", "--port", &port, "--agent", name, "--tools", "agent-relay"]);
-        bridge.env("RELAY_AGENT", "Alice").env("RELAY_INSTANCE", instance);
+        bridge.env("RELAY_INSTANCE", format!("Alice/{instance}"));
         Agent::start_by(bridge)
     };
     let [first, later] = [1, 2].map(|number| format!("00000000-0000-7000-8000-00000000000{number}"));
