@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::client::{ClientError, health_of};
 use crate::cli::discover::{Found, Way, discover_with};
 use crate::cli::install::json::Json;
-use crate::cli::install::members::{address, command};
+use crate::cli::install::members::{self, address, command};
 use crate::cli::or_none::OrNone;
 use crate::cli::place::{self, HOSTS, MaybePlace, Place};
 use crate::cli::project::Project;
@@ -81,7 +81,9 @@ pub async fn configured(file: &Path, is_global: bool, server: &Json, token: Opti
 
 /// Returns where an entry leads, in words and as a place; none is for the bridge to find.
 fn way(server: &Json) -> (String, Result<Option<Place>, String>) {
-    if let Some(address) = address(server) {
+    if members::Way::of(server) == Some(members::Way::Address)
+        && let Some(address) = address(server)
+    {
         let place = place(address).map(Some);
         let place =
             place.ok_or_else(|| "its address is none; accepted: http://HOST:PORT/sse or /mcp".to_owned());

@@ -11,7 +11,7 @@ use crate::cli::install::editors::{ALLOWED, ASKED, Editor, Id};
 use crate::cli::install::file;
 use crate::cli::install::json::{self, Json, Step};
 use crate::cli::install::parts::NAME;
-use crate::cli::install::said::Said;
+use crate::cli::install::said::{Said, is_relays};
 use crate::cli::install::settings::matches;
 
 /// The members of an entry that name the tools which are called, with some editors.
@@ -31,6 +31,7 @@ pub fn off(editor: &Editor, seen: &[Seen], directories: &Directories) -> Vec<Str
         }
         Id::Opencode => {
             let entry = seen.iter().find_map(|seen| seen.parts.server.as_ref());
+            let entry = entry.filter(|entry| is_relays(entry));
             let files = beside::layers(editor.id, directories);
             lines.extend(entry.into_iter().flat_map(|entry| of_opencode(entry, &files)));
         }
@@ -40,7 +41,7 @@ pub fn off(editor: &Editor, seen: &[Seen], directories: &Directories) -> Vec<Str
 }
 
 fn tools_of_entry(seen: &Seen) -> Vec<String> {
-    let Some(entry) = &seen.parts.server else {
+    let Some(entry) = seen.parts.server.as_ref().filter(|entry| is_relays(entry)) else {
         return Vec::new();
     };
     let names = |member: &str| -> Option<Vec<&str>> {

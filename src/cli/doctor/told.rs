@@ -58,8 +58,11 @@ pub fn to_do(
         };
         let is_global = configured.is_global && editor.servers.project.is_some();
         let install = install_for(is_global, configured.port);
+        // What stands in a file of its own is none of install's.
+        let is_own = seen.iter().any(|seen| seen.target.path == configured.file);
         let what_to_do = match (configured.lacks_token, editor.can_send_token()) {
             (false, _) => String::new(),
+            (true, _) if !is_own => "; give it the header Authorization yourself".to_owned(),
             (true, true) => format!("; with that in RELAY_TOKEN, have it sent by: {install}"),
             (true, false) => format!(
                 "; give it the header Authorization yourself, or have the bridge send it by: {install} --transport stdio"

@@ -203,10 +203,9 @@ fn does(own: &Json, mixed: &Json, editor: &Editor) -> Option<String> {
 }
 
 fn leads_to(entry: &Json) -> String {
-    let address = members::address(entry).map(str::to_owned);
-    let is_command = entry.get("type").and_then(Json::as_text) == Some("local");
-    let address = address.filter(|_| !is_command);
-    address.unwrap_or_else(|| members::command(entry).join(" "))
+    let is_address = members::Way::of(entry) == Some(members::Way::Address);
+    let address = members::address(entry).filter(|_| is_address);
+    address.map_or_else(|| members::command(entry).join(" "), str::to_owned)
 }
 
 /// Lays a value over another one: of objects, each member over the one of its name.

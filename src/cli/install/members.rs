@@ -41,12 +41,17 @@ pub enum Way {
 }
 
 impl Way {
-    /// Tells how an entry reaches its server, by what is written there first of all; none if it does not say.
+    /// Tells how an entry reaches its server: as its type says, if it has both a program and an address, or else by the program; none if it has
+    /// neither.
     pub fn of(entry: &Json) -> Option<Self> {
-        if entry.get("command").is_some() {
-            return Some(Self::Command);
+        let typed = entry.get("type").and_then(Json::as_text);
+        let typed = TYPES.iter().find(|(name, _)| Some(*name) == typed);
+        match (entry.get("command"), address(entry)) {
+            (Some(_), Some(_)) => Some(typed.map_or(Self::Command, |(_, way)| *way)),
+            (Some(_), None) => Some(Self::Command),
+            (None, Some(_)) => Some(Self::Address),
+            (None, None) => None,
         }
-        address(entry).map(|_| Self::Address)
     }
 }
 

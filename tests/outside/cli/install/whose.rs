@@ -110,6 +110,24 @@ fn a_server_of_somebody_elses_on_this_machine_stays_and_gives_relay_nothing() {
 }
 
 #[test]
+fn an_entry_with_a_program_and_an_address_is_whose_its_type_says() {
+    let desk = Desk::new();
+    let opencode = desk.project.join("opencode.json");
+    for (kind, is_relays) in [("remote", true), ("local", false)] {
+        let entry = json!({"type": kind, "url": "http://localhost:7331/mcp", "command": ["other"]});
+        desk.write(
+            &opencode,
+            &json!({"mcp": {"relay": entry}, "mine": 1}).to_string(),
+        );
+        let uninstall = ["uninstall", "--editor", "opencode"];
+        desk.relay(&uninstall)
+            .assert()
+            .code(if is_relays { 0 } else { 3 });
+        assert_eq!(desk.json(&opencode).get("mcp").is_none(), is_relays, "{kind}");
+    }
+}
+
+#[test]
 fn what_install_has_written_for_another_port_is_its_own_in_each_editor() {
     for editor in [
         "claude", "codex", "gemini", "opencode", "cursor", "vscode", "windsurf", "zed",
