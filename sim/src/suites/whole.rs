@@ -28,7 +28,7 @@ pub static WHOLE: Suite = Suite {
 };
 
 const SEEDED: &[Row<Bug>] = &[
-    (Bug::OldLetIn, 39, &[GENERATION, TOLD]),
+    (Bug::OldLetIn, 50, &[GENERATION, TOLD]),
     (Bug::EndForgotten, 1, &[TOLD, ENDED, STOPPED]),
     (Bug::EndedTwice, 1, &[ENDED]),
     (Bug::StartedTwice, 0, &[ONE_ALIVE]),
