@@ -45,6 +45,7 @@ mod refusals;
 mod registering;
 mod retiring;
 mod several_programs;
+mod specifications;
 mod state;
 mod taking_over;
 mod the_doubt;
