@@ -21,6 +21,7 @@
 //! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own
 //! step and once more after it has let go; so a report is never left lying.
 
+mod answers;
 mod gone;
 mod nodes;
 mod programs;
@@ -51,6 +52,7 @@ use crate::engine::{
     Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
 };
 
+pub use answers::{Answered, Outcome, Parked, Receipt};
 pub use gone::Gone;
 pub use nodes::Outgoing;
 pub use programs::ProgramKey;
@@ -142,37 +144,6 @@ impl Drop for Locked<'_> {
             self.broken.cancel();
         }
     }
-}
-
-/// What came of a call.
-pub enum Outcome {
-    /// It is answered.
-    Answered(Answered),
-    /// It waits.
-    Parked(Parked),
-}
-
-/// An answer, with what must happen to its reply.
-pub struct Answered {
-    /// What the engine says.
-    pub answer: Answer,
-    /// Goes with the reply's bytes, if something is handed over in them.
-    pub receipt: Option<Receipt>,
-}
-
-/// A call that waits. Dropping it cancels the call, or reports its answer as lost if it has come meanwhile.
-pub struct Parked {
-    owner: Arc<Owner>,
-    call: CallId,
-    answer: oneshot::Receiver<(Answer, Option<HandoverId>)>,
-    answered: bool,
-}
-
-/// Follows the bytes of a reply that holds a hand-over. Dropped before [`Receipt::passed`], it reports the reply as lost.
-pub struct Receipt {
-    owner: Arc<Owner>,
-    handover: HandoverId,
-    open: bool,
 }
 
 impl Owner {
@@ -278,22 +249,13 @@ impl Owner {
             let key = state.requests.park(request, call);
             let waiter = Waiter { answer: sender, key };
             state.parked.insert(call, waiter);
-            Some(Outcome::Parked(Parked {
-                owner: Arc::clone(self),
-                call,
-                answer,
-                answered: false,
-            }))
+            Some(Outcome::Parked(Parked::new(self, call, answer)))
         })
     }
 
     /// Makes what follows the bytes of a reply, if something is handed over in it.
     fn receipt(self: &Arc<Self>, handover: Option<HandoverId>) -> Option<Receipt> {
-        handover.map(|handover| Receipt {
-            owner: Arc::clone(self),
-            handover,
-            open: true,
-        })
+        handover.map(|handover| Receipt::new(self, handover))
     }
 
     /// Takes note that a client does not want the answer to a request any more: its call is dropped, or the hand-over in its
@@ -591,57 +553,6 @@ enum StepAnswer {
     Answer(Answer, Option<HandoverId>),
     Parked,
     Opened(Result<Option<AgentName>, Refusal>),
-}
-
-impl Parked {
-    /// Waits for the answer. None comes if the call was cancelled or its session is closed.
-    pub async fn answered(&mut self) -> Option<Answered> {
-        let (answer, handover) = (&mut self.answer).await.ok()?;
-        self.answered = true;
-        let receipt = self.owner.receipt(handover);
-        Some(Answered { answer, receipt })
-    }
-}
-
-impl Drop for Parked {
-    fn drop(&mut self) {
-        if self.answered {
-            return;
-        }
-        // From here on the answer cannot come; it may have come before.
-        self.answer.close();
-        match self.answer.try_recv() {
-            Ok((_, handover)) => drop(self.owner.receipt(handover)),
-            Err(_) => self.owner.report(Input::Cancelled { call: self.call }),
-        }
-    }
-}
-
-impl Receipt {
-    /// Returns the hand-over in the reply that it follows.
-    pub fn handover(&self) -> HandoverId {
-        self.handover
-    }
-
-    /// Reports that the reply's last byte was passed to the peer's socket, and returns the hand-over in it.
-    pub fn passed(mut self) -> HandoverId {
-        self.open = false;
-        self.sign(Sign::Passed);
-        self.handover
-    }
-
-    fn sign(&self, sign: Sign) {
-        let handover = self.handover;
-        self.owner.report(Input::Signed { handover, sign });
-    }
-}
-
-impl Drop for Receipt {
-    fn drop(&mut self) {
-        if self.open {
-            self.sign(Sign::Lost);
-        }
-    }
 }
 
 #[cfg(test)]
