@@ -3,6 +3,7 @@
 
 pub mod additions;
 pub mod beside;
+mod changes;
 pub mod command;
 pub mod directories;
 pub mod editors;
@@ -22,23 +23,20 @@ mod whole;
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
-use similar::TextDiff;
 
 use self::directories::Directories;
 use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport};
 use self::file::FileError;
-use self::plan::{Backup, Change, Target};
+use self::plan::Change;
 use self::said::{Said, is_relays};
-use super::messages::write_stdout;
 use super::place::DEFAULT_PORT;
 use super::project::DataDirectory;
 use super::{End, Failure, quoted, say, work_tree};
-use crate::terminal::{visible, visible_lines};
 use crate::tools::Toolsets;
 
 /// `relay install`.
@@ -236,7 +234,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
             planned.push(plan::install(target, &data, wanted).transpose());
         }
     }
-    let changes = all(planned.into_iter().flatten())?;
+    let changes = changes::all(planned.into_iter().flatten())?;
     let in_project = |change: &Change| change.target.root == directories.project;
     if !args.which.global
         && changes.iter().any(in_project)
@@ -252,7 +250,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
         // Before a file names it.
         copy.make().map_err(InstallError::Program)?;
     }
-    carry_out(&changes, &data, &args.which, "")?;
+    changes::carry_out(&changes, &data, &args.which, "")?;
     for change in &changes {
         if let Some(by) = change.switched_off() {
             let (editor, path) = (change.target.editor.name, change.target.path.display());
@@ -368,7 +366,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
             .map(|target| plan::uninstall(target, &data, has_other));
         planned.extend(undone.filter_map(Result::transpose));
     }
-    let changes = all(planned.into_iter()).map_err(|error| {
+    let changes = changes::all(planned.into_iter()).map_err(|error| {
         if let InstallError::Shared { first, second, path } = error {
             InstallError::SharedBoth { first, second, path }
         } else {
@@ -379,7 +377,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         say("nothing of relay's is in the files of these editors");
         return Ok(End::Nothing);
     }
-    carry_out(&changes, &data, &args.which, "; it counted for all projects")?;
+    changes::carry_out(&changes, &data, &args.which, "; it counted for all projects")?;
     let program = data.program();
     if !args.which.dry_run && program.exists() {
         say(&format!(
@@ -469,177 +467,6 @@ fn transport(
         transport: transport.name(),
         accepted: accepted.join(", "),
     })
-}
-
-/// Returns all changes, or all that stands in their way.
-fn all(planned: impl Iterator<Item = Result<Change, FileError>>) -> Result<Vec<Change>, InstallError> {
-    let (mut changes, mut errors) = (Vec::new(), Vec::new());
-    for planned in planned {
-        match planned {
-            Ok(change) => changes.push(change),
-            Err(error) => errors.push(error),
-        }
-    }
-    if errors.is_empty() {
-        return once(changes);
-    }
-    Err(InstallError::Planned(errors))
-}
-
-/// Returns the changes of each file once, where links lead several editors to one.
-fn once(changes: Vec<Change>) -> Result<Vec<Change>, InstallError> {
-    let mut once: Vec<Change> = Vec::new();
-    for change in changes {
-        let path = file::real(&change.target.path);
-        let known = once.iter().find(|known| file::real(&known.target.path) == path);
-        match known {
-            None => once.push(change),
-            Some(known) if known.new == change.new => {}
-            Some(known) => {
-                return Err(InstallError::Shared {
-                    first: known.target.editor.name,
-                    second: change.target.editor.name,
-                    path,
-                });
-            }
-        }
-    }
-    Ok(once)
-}
-
-/// Makes the changes one after the other, or shows them. `for_all` is said of a file that counts for all projects, where none such was
-/// asked for.
-fn carry_out(
-    changes: &[Change],
-    data: &DataDirectory,
-    asked: &Which,
-    for_all: &str,
-) -> Result<(), InstallError> {
-    let is_dry = asked.dry_run;
-    let mut text = String::new();
-    for (at, change) in changes.iter().enumerate() {
-        let Target { editor, path, .. } = &change.target;
-        let shown = visible(&path.to_string_lossy()).into_owned();
-        if change.is_left {
-            let what = "which is not as this relay puts it in; remove it yourself, unless you want it";
-            text.push_str(&if is_dry {
-                String::new()
-            } else {
-                format!("{}: left {shown}, {what}\n", editor.name)
-            });
-        } else if change.is_none() {
-            let line = format!("{}: {shown} is as it should be\n", editor.name);
-            text.push_str(if is_dry { "" } else { &line });
-        } else if is_dry {
-            text.push_str(&diff(change));
-            if !change.left_out.is_empty() {
-                say(&format!(
-                    "{}: {shown}: would no longer be in {}: {}",
-                    editor.name,
-                    change.target.parts(),
-                    change.left_out.join(", ")
-                ));
-            }
-        } else {
-            if let Err(error) = make(change, data) {
-                // What was done is told first.
-                let _ = write_stdout(&text);
-                let paths = |changes: &[Change]| {
-                    let changed = changes.iter().filter(|change| !change.is_none());
-                    changed.map(|change| change.target.path.clone()).collect()
-                };
-                return Err(InstallError::Written {
-                    error,
-                    written: paths(&changes[..at]),
-                    left: paths(&changes[at + 1..]),
-                });
-            }
-            let has_no_project = editor.servers.project.is_none();
-            let for_all = if has_no_project && !asked.global {
-                for_all
-            } else {
-                ""
-            };
-            text.push_str(&format!("{}: {}{for_all}\n", editor.name, done(change, &shown)));
-        }
-    }
-    // It is done, whoever reads that.
-    let _ = write_stdout(&text);
-    Ok(())
-}
-
-fn make(change: &Change, data: &DataDirectory) -> Result<(), FileError> {
-    let path = &change.target.path;
-    let Backup {
-        aside,
-        made,
-        dropped,
-        told: _,
-    } = &change.backup;
-    if let Some((from, to)) = aside {
-        file::set_aside(path, from, to)?;
-    }
-    if let (Some(at), Some(was)) = (made, &change.was) {
-        file::keep(path, was, at)?;
-    }
-    match (&change.was, &change.new) {
-        (was, Some(new)) => {
-            let missing = file::missing(path);
-            file::write(path, was.as_ref(), new)?;
-            file::mark(&missing, &data.made());
-        }
-        (Some(was), None) => {
-            file::remove(path, was)?;
-            file::remove_empty(path, &data.made());
-        }
-        (None, None) => {}
-    }
-    if let Some(backup) = dropped {
-        // It is the file itself by now.
-        let _ = std::fs::remove_file(backup);
-    }
-    Ok(())
-}
-
-fn done(change: &Change, shown: &str) -> String {
-    let mut text = match (&change.was, &change.new) {
-        (_, None) => format!("removed {shown}, in which nothing else was"),
-        (None, Some(_)) => format!("made {shown}"),
-        (Some(_), Some(_)) if change.is_as_before => {
-            format!("changed {shown}, which is as it was before install")
-        }
-        (Some(_), Some(_)) => format!("changed {shown}"),
-    };
-    for (what, path) in &change.backup.told {
-        text.push_str(&format!("; {what}: {}", visible(&path.to_string_lossy())));
-    }
-    if !change.left_out.is_empty() {
-        text.push_str(&format!(
-            "; no longer in {}: {}",
-            change.target.parts(),
-            change.left_out.join(", ")
-        ));
-    }
-    text
-}
-
-/// Writes what would be changed as a unified diff.
-fn diff(change: &Change) -> String {
-    let (old, new) = (change.old_bytes(), change.new.clone());
-    let path = change.target.path.to_string_lossy();
-    let name = |is_there: bool| if is_there { path.as_ref() } else { "/dev/null" };
-    let (before, after) = (name(old.is_some()), name(new.is_some()));
-    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    let diff = TextDiff::from_lines(&old, &new);
-    let text = diff
-        .unified_diff()
-        .context_radius(3)
-        .header(before, after)
-        .to_string();
-    if io::stdout().is_terminal() {
-        return visible_lines(&text);
-    }
-    text
 }
 
 fn names<'a>(editors: impl Iterator<Item = &'a Editor>) -> String {
