@@ -1,0 +1,312 @@
+//! What `relay doctor` says of entries, each with the relay that it leads to.
+
+use super::*;
+
+#[test]
+fn an_entry_that_sends_no_token_to_a_relay_that_wants_one_is_not_well_until_it_does() {
+    let desk = Desk::new();
+    let secret = "a-token-of-some-length";
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", secret)]);
+    let doctor = |arguments: &[&str], code: i32| {
+        let told = desk
+            .relay(arguments)
+            .env("RELAY_TOKEN", secret)
+            .assert()
+            .code(code);
+        String::from_utf8_lossy(&told.get_output().stdout).into_owned()
+    };
+    for (editor, file, what) in [
+        (
+            "claude",
+            desk.project.join(".mcp.json"),
+            "with that in RELAY_TOKEN, have it sent by",
+        ),
+        (
+            "codex",
+            desk.home.join(".codex/config.toml"),
+            "with that in RELAY_TOKEN, have it sent by",
+        ),
+        (
+            "vscode",
+            desk.project.join(".vscode/mcp.json"),
+            "give it the header Authorization yourself, or have the bridge send it by",
+        ),
+    ] {
+        let port = relay.port.to_string();
+        let install = ["install", "--editor", editor, "--no-hooks", "--port", &port];
+        desk.relay(&install).assert().code(0);
+        let wanted =
+            format!("relay on localhost:{port} wants its token, and this entry sends none; {what}: ");
+        let told = doctor(&["doctor"], 1);
+        let line = told
+            .lines()
+            .find(|line| line.contains(&wanted))
+            .unwrap_or_else(|| panic!("{told}"));
+        assert!(
+            line.starts_with(&format!("  to do       {}: ", file.display())),
+            "{told}"
+        );
+        assert!(told.contains("  reachable   no\n"), "{told}");
+        // What it says is to be done makes that well.
+        let command = line.split_once(&wanted).expect("it is there").1;
+        let command: Vec<&str> = command.split(' ').skip(1).collect();
+        doctor(&command, 0);
+        let told = doctor(&["doctor"], if editor == "codex" { 1 } else { 0 });
+        assert!(
+            told.contains("  reachable   yes, ") && !told.contains("wants its token"),
+            "{told}"
+        );
+        desk.relay(&["uninstall"]).assert().code(0);
+    }
+    let other = json!({"type": "http", "url": format!("http://localhost:{}/mcp", relay.port), "headers": {"Authorization": "Bearer another-token-than-that"}});
+    desk.write(
+        &desk.project.join(".mcp.json"),
+        &json!({"mcpServers": {"relay": other}}).to_string(),
+    );
+    let told = doctor(&["doctor"], 1);
+    assert!(
+        told.contains("has another token than the one in this entry; with that in RELAY_TOKEN, "),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_bridge_is_well_where_it_finds_its_relay() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let port = relay.port.to_string();
+    let arguments = [
+        "install",
+        "--editor",
+        "cursor",
+        "--transport",
+        "stdio",
+        "--port",
+        &port,
+    ];
+    desk.relay(&arguments).assert().code(0);
+    let said = report(&desk, "cursor", 0);
+    let leads_to = format!("{RELAY} mcp --port {port}");
+    assert_eq!(said["configured"][0]["leads_to"], json!(leads_to));
+    assert_eq!(said["configured"][0]["reachable"], json!(VERSION));
+}
+
+#[test]
+fn an_entry_that_its_editor_does_not_take_is_told_with_what_writes_it_anew() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let url = format!("http://localhost:{}/mcp?agent=", relay.port);
+    let (codex, cursor) = (
+        desk.home.join(".codex/config.toml"),
+        desk.project.join(".cursor/mcp.json"),
+    );
+    let again = |editor: &str| format!("{RELAY} install --editor {editor} --port {}", relay.port);
+    for (text, flaw) in [
+        (
+            format!("[mcp_servers.relay]\nurl = '{url}'\n[mcp_servers.relay.env]\nA = 'b'\n"),
+            "it has an address, and env belongs to a command",
+        ),
+        (
+            format!("[mcp_servers.relay]\nurl = '{url}'\nenv.A = 'b'\n"),
+            "it has an address, and env belongs to a command",
+        ),
+        (
+            format!(
+                "[mcp_servers.relay]\nurl = '{url}'\nbearer_token_env_var = 'X'\nhttp_headers = {{ authorization = 'y' }}\n"
+            ),
+            "it sends Authorization beside what bearer_token_env_var has sent",
+        ),
+    ] {
+        desk.write(&codex, &text);
+        let said = report(&desk, "codex", 1);
+        let line = format!(
+            "{}: {flaw}; write it anew by: {}",
+            codex.display(),
+            again("codex")
+        );
+        assert_eq!(said["to_do"][0], json!(line), "{text}");
+        let entry =
+            json!({"command": RELAY, "args": ["mcp", "--port", relay.port.to_string()], "headers": {}});
+        desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+        let flaw = "it has a command, and headers belongs to an address";
+        let line = format!(
+            "{}: {flaw}; write it anew by: {}",
+            cursor.display(),
+            again("cursor")
+        );
+        assert_eq!(report(&desk, "cursor", 1)["to_do"], json!([line]));
+        for editor in ["codex", "cursor"] {
+            install(&desk, editor, relay.port);
+            let said = report(&desk, editor, 1);
+            let to_do = said["to_do"].to_string();
+            assert!(!to_do.contains("write it anew"), "{to_do}");
+        }
+        fs::remove_dir_all(desk.home.join(".codex")).expect("it is there");
+    }
+}
+
+#[test]
+fn of_two_entries_of_an_editor_each_is_told_that_it_does_not_take() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let entry = json!({"command": RELAY, "args": ["mcp", "--port", relay.port.to_string()], "headers": {}});
+    let files = [&desk.project, &desk.home].map(|place| place.join(".cursor/mcp.json"));
+    for file in &files {
+        desk.write(file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    }
+    let to_do = report(&desk, "cursor", 1)["to_do"].clone();
+    let lines = files.iter().zip(["", " --global"]).map(|(file, global)| {
+        format!(
+            "{}: it has a command, and headers belongs to an address; write it anew by: {RELAY} install --editor cursor{global} --port {}",
+            file.display(),
+            relay.port
+        )
+    });
+    assert_eq!(to_do, json!(lines.collect::<Vec<_>>()));
+}
+
+#[test]
+fn an_entry_is_well_that_its_own_editor_takes_and_others_do_not() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let entry = json!({
+        "type": "stdio", "command": RELAY, "args": ["mcp", "--port", relay.port.to_string()], "env": {"N": 5},
+    });
+    let vscode = desk.project.join(".vscode/mcp.json");
+    desk.write(&vscode, &json!({"servers": {"relay": entry}}).to_string());
+    assert_eq!(report(&desk, "vscode", 0)["to_do"], json!([]));
+    let cursor = desk.project.join(".cursor/mcp.json");
+    desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let to_do = report(&desk, "cursor", 1)["to_do"].to_string();
+    assert!(
+        to_do.contains("env is something else; accepted: an object of texts;"),
+        "{to_do}"
+    );
+}
+
+#[test]
+fn an_address_that_install_takes_for_another_programs_is_told_although_a_relay_is_there() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let file = desk.project.join(".cursor/mcp.json");
+    let port = relay.port;
+    let to_do = format!(
+        "{}: install and uninstall take it for another program's; put agent= into the query of its address",
+        file.display()
+    );
+    for (query, to_do) in [
+        ("", json!([to_do])),
+        ("?tools=thrum", json!([to_do])),
+        ("?agent=", json!([])),
+    ] {
+        let url = format!("http://localhost:{port}/mcp{query}");
+        desk.write(&file, &json!({"mcpServers": {"relay": {"url": url}}}).to_string());
+        let code = i32::from(query != "?agent=");
+        assert_eq!(report(&desk, "cursor", code)["to_do"], to_do);
+    }
+}
+
+#[test]
+fn an_entry_that_counts_for_more_than_relays_is_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let project = desk.project.to_str().expect("text").to_owned();
+    let url = format!("http://localhost:{}/sse", relay.port);
+    let local = json!({"mcpServers": {"relay": {"type": "sse", "url": url}}});
+    for (editor, file, text, trouble) in [
+        (
+            "claude",
+            desk.home.join(".claude.json"),
+            json!({"projects": {project: local}}).to_string(),
+            "mcpServers.relay of this project's local scope counts in place of relay's entry; \
+             take it out with: claude mcp remove relay -s local",
+        ),
+        (
+            "codex",
+            desk.project.join(".codex/config.toml"),
+            "[mcp_servers.relay]\ncommand = \"relay\"\n".to_owned(),
+            "mcp_servers.relay is mixed with relay's entry, and keeps Codex from starting once it trusts the project: \
+             it has both a command and an address; take it out",
+        ),
+        (
+            "opencode",
+            desk.project.join(".opencode/opencode.json"),
+            json!({"mcp": {"relay": {"enabled": false}}}).to_string(),
+            "mcp.relay is mixed with relay's entry, and switches it off: enabled is false; take it out",
+        ),
+    ] {
+        install(&desk, editor, relay.port);
+        let to_do = |code| {
+            let said = report(&desk, editor, code)["to_do"].clone();
+            said.as_array().expect("an array").clone()
+        };
+        let code = i32::from(editor == "codex");
+        let before = to_do(code);
+        desk.write(&file, &text);
+        let line = json!(format!("{}: {trouble}", file.display()));
+        let after = to_do(1);
+        assert!(after.contains(&line) && !before.contains(&line), "{after:?}");
+        fs::remove_file(file).expect("it is there");
+        desk.relay(&["uninstall"]).assert().code(0);
+    }
+}
+
+#[test]
+fn an_entry_that_no_installation_has_written_is_one_that_is_connected() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let project = desk.project.to_str().expect("text").to_owned();
+    let url = format!("http://localhost:{}/sse", relay.port);
+    let local = json!({"mcpServers": {"relay": {"type": "sse", "url": url}}});
+    let file = desk.home.join(".claude.json");
+    desk.write(&file, &json!({"projects": {project: local}}).to_string());
+    let said = report(&desk, "claude", 1);
+    let configured = json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null}]);
+    assert_eq!(said["configured"], configured);
+}
+
+#[test]
+fn an_entry_over_stdio_that_needs_a_name_is_well_once_somebody_is_registered() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let port = relay.port.to_string();
+    let stdio = [
+        "install",
+        "--editor",
+        "cursor",
+        "--transport",
+        "stdio",
+        "--tools",
+        "all",
+    ];
+    let install = [&stdio[..], &["--port", &port]].concat();
+    desk.relay(&install).assert().code(0);
+    let to_do = report(&desk, "cursor", 1)["to_do"].clone();
+    let line = format!(
+        "{}: with these toolsets its bridge does not start without a name: nobody says who this agent is: ",
+        desk.project.join(".cursor/mcp.json").display()
+    );
+    let said = to_do[0].as_str().expect("a line");
+    assert!(
+        said.starts_with(&line) && said.contains("--agent or RELAY_AGENT"),
+        "{said}"
+    );
+    desk.relay(&["register", "dev-a", "--role", "tester"])
+        .assert()
+        .code(0);
+    assert_eq!(report(&desk, "cursor", 0)["to_do"], json!([]));
+}
+
+#[test]
+fn of_two_addresses_of_gemini_cli_the_one_is_looked_at_that_it_takes() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    install(&desk, "gemini", relay.port);
+    let file = desk.project.join(".gemini/settings.json");
+    let mut settings = desk.json(&file);
+    settings["mcpServers"]["relay"]["url"] = json!("http://localhost:1/sse");
+    desk.write(&file, &settings.to_string());
+    let leads_to = report(&desk, "gemini", 0)["configured"][0]["leads_to"].clone();
+    assert_eq!(leads_to, settings["mcpServers"]["relay"]["httpUrl"]);
+}

@@ -1,0 +1,233 @@
+//! What keeps an editor from calling relay's tools or running its hooks, as `relay doctor` tells it.
+
+use super::*;
+
+#[test]
+fn where_claude_code_asks_before_each_of_relays_tools_it_says_so() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    let settings = desk.project.join(".claude/settings.local.json");
+    let installed = fs::read_to_string(&settings).expect("it is there");
+    let rule = "\"mcp__relay\"";
+    for (instead, asks) in [
+        ("\"mcp__relay__*\"", false),
+        // What its person allows singly is all that it wants.
+        ("\"mcp__relay__post_message\"", false),
+        (
+            "\"Bash\"], \"defaultMode\": \"bypassPermissions\", \"deny\": [\"Bash\"",
+            false,
+        ),
+        ("\"Bash\"], \"defaultMode\": \"plan\", \"deny\": [\"Bash\"", true),
+        // Claude Code does not heed it among what is allowed.
+        ("\"mcp__*__post_message\"", true),
+        ("\"mcp__relayed\"", true),
+    ] {
+        desk.write(&settings, &installed.replace(rule, instead));
+        let said = report(&desk, "claude", i32::from(asks));
+        let to_do = format!(
+            "it asks before each of relay's tools; have them allowed by: {RELAY} install --editor claude --port {}",
+            relay.port
+        );
+        let expected = if asks { json!([to_do]) } else { json!([]) };
+        assert_eq!(said["to_do"], expected, "{instead}");
+    }
+    install(&desk, "claude", relay.port);
+    assert_eq!(report(&desk, "claude", 0)["to_do"], json!([]));
+}
+
+#[test]
+fn where_claude_code_is_denied_relays_tools_or_asks_for_them_it_says_so() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    let denies = "denies RULE in permissions.deny, so that no such tool is called";
+    let asks = "asks for RULE in permissions.ask, so that it asks before each such tool";
+    for file in [
+        desk.home.join(".claude/settings.json"),
+        desk.project.join(".claude/settings.json"),
+    ] {
+        for (list, rule, does) in [
+            ("deny", "mcp__relay", Some(denies)),
+            ("deny", "mcp__relay__read_messages", Some(denies)),
+            ("deny", "mcp__*", Some(denies)),
+            ("deny", "mcp__*__read_messages", Some(denies)),
+            ("deny", "mcp__relayed", None),
+            // Claude Code does not heed it.
+            ("deny", "mcp__relay__read_messages(*)", None),
+            // That is a decision.
+            ("deny", "mcp__relay__relay_spawn", None),
+            ("ask", "mcp__relay", Some(asks)),
+            ("ask", "mcp__relay__*", Some(asks)),
+            ("ask", "mcp__relay__post_message", Some(asks)),
+            ("ask", "mcp__relay__relay_spawn", None),
+        ] {
+            let mut rules = json!({"permissions": {}});
+            rules["permissions"][list] = json!([rule]);
+            desk.write(&file, &rules.to_string());
+            let said = report(&desk, "claude", i32::from(does.is_some()));
+            let to_do = does.map(|does| {
+                let does = does.replace("RULE", rule);
+                format!("{}: it {does}; take that out", file.display())
+            });
+            assert_eq!(said["to_do"], json!(Vec::from_iter(to_do)), "{list} {rule}");
+        }
+        fs::remove_file(file).expect("it is there");
+    }
+}
+
+#[test]
+fn what_switches_relays_server_its_tools_or_its_hooks_off_is_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    let gemini = desk.project.join(".gemini/settings.json");
+    let opencode = desk.project.join("opencode.json");
+    let in_entry = "/mcpServers/relay";
+    for (editor, file, way, member, value, told) in [
+        (
+            "gemini",
+            &gemini,
+            "",
+            "mcp",
+            json!({"excluded": ["relay"]}),
+            Some("mcp.excluded names relay, so that its server is not started; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            "",
+            "mcp",
+            json!({"allowed": ["other"]}),
+            Some("mcp.allowed does not name relay, so that its server is not started; name it there"),
+        ),
+        ("gemini", &gemini, "", "mcp", json!({"allowed": ["relay"]}), None),
+        (
+            "gemini",
+            &gemini,
+            "",
+            "hooksConfig",
+            json!({"enabled": false}),
+            Some("hooksConfig.enabled is false, so that no hook is run; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            "",
+            "hooksConfig",
+            json!({"disabled": ["relay hook gemini"]}),
+            Some("hooksConfig.disabled names a hook of relay's, so that it is not run; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            in_entry,
+            "excludeTools",
+            json!(["read_messages", "other", "relay_spawn"]),
+            Some("excludeTools of its entry leaves out read_messages; take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            in_entry,
+            "excludeTools",
+            json!(["relay_spawn"]),
+            None,
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "tools",
+            json!({"relay*": false}),
+            Some("tools has false for \"relay*\", so that such tools are not called; take that out"),
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "tools",
+            json!({"*": false, "relay*": true}),
+            None,
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "permission",
+            json!({"relay_read_messages": {"*": "deny"}}),
+            Some(
+                "permission has deny for \"relay_read_messages\", so that such tools are not called; take that out",
+            ),
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "permission",
+            json!({"relay*": "ask"}),
+            None,
+        ),
+    ] {
+        install(&desk, editor, relay.port);
+        let well = fs::read_to_string(file).expect("it is there");
+        let mut settings = desk.json(file);
+        settings.pointer_mut(way).expect("it is there")[member] = value;
+        desk.write(file, &settings.to_string());
+        let line = told.map(|told| format!("{}: {told}", file.display()));
+        let said = report(&desk, editor, i32::from(told.is_some()));
+        assert_eq!(said["to_do"], json!(Vec::from_iter(line)), "{settings}");
+        desk.write(file, &well);
+    }
+    let codex = desk.home.join(".codex/config.toml");
+    install(&desk, "codex", relay.port);
+    let well = fs::read_to_string(&codex).expect("it is there");
+    for (more, told) in [
+        (
+            "disabled_tools = [\"post_message\"]\n",
+            "disabled_tools of its entry leaves out post_message; take that out",
+        ),
+        (
+            "[features]\nhooks = false\n",
+            "features.hooks is false, so that no hook is run; take that out",
+        ),
+    ] {
+        desk.write(&codex, &format!("{well}{more}"));
+        let line = json!(format!("{}: {told}", codex.display()));
+        let said = report(&desk, "codex", 1);
+        assert!(
+            said["to_do"].as_array().expect("an array").contains(&line),
+            "{said}"
+        );
+    }
+    desk.write(&codex, &well);
+    let projects = desk.project.join(".codex/config.toml");
+    desk.write(&projects, "[features]\nhooks = false\n");
+    let line = json!(format!(
+        "{}: features.hooks is false, so that no hook is run; take that out",
+        projects.display()
+    ));
+    let said = report(&desk, "codex", 1);
+    assert!(
+        said["to_do"].as_array().expect("an array").contains(&line),
+        "{said}"
+    );
+    // Of OpenCode's files, this one counts for more than the one that install writes.
+    let own = desk.project.join(".opencode/opencode.json");
+    for (value, line) in [
+        (
+            json!(false),
+            Some("tools has false for \"relay*\", so that such tools are not called; take that out"),
+        ),
+        (json!(true), None),
+    ] {
+        let mut settings = desk.json(&opencode);
+        settings["tools"] = json!({"relay*": value == false});
+        desk.write(&opencode, &settings.to_string());
+        desk.write(&own, &json!({"tools": {"relay*": value}}).to_string());
+        let line = line.map(|line| format!("{}: {line}", own.display()));
+        // Codex is not well.
+        let said = report(&desk, "opencode", 1);
+        assert_eq!(said["to_do"], json!(Vec::from_iter(line)));
+    }
+}
