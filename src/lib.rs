@@ -36,6 +36,8 @@ pub mod cli;
 #[cfg(feature = "server")]
 mod diagnostics;
 pub mod engine;
+#[cfg(all(test, feature = "server"))]
+mod git_for_tests;
 #[cfg(feature = "server")]
 mod json_halves;
 #[cfg(feature = "server")]

@@ -471,17 +471,7 @@ mod in_this_system {
     fn a_work_tree_of_git_has_the_file_of_the_main_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("it is there");
-        let git = |folder: &str, args: &[&str]| {
-            let mut git = std::process::Command::new("git");
-            git.args(["-c", "user.name=a", "-c", "user.email=a@localhost"])
-                .args(args);
-            let done = git.current_dir(root.join(folder)).output();
-            let done = done.expect("git is needed for this test; install it");
-            assert!(done.status.success(), "{done:?}");
-        };
-        git("", &["init", "-q", "main"]);
-        git("main", &["commit", "-q", "--allow-empty", "-m", "first"]);
-        git("main", &["worktree", "add", "-q", "../other", "-b", "other"]);
+        crate::git_for_tests::two_work_trees(&root);
         std::fs::create_dir(root.join("main/.relay")).expect("a folder");
         std::fs::create_dir(root.join("other/deep")).expect("a folder");
         std::fs::write(root.join("main").join(CONFIG), r#"{"project": "a"}"#).expect("a file");

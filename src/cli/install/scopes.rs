@@ -91,7 +91,6 @@ fn key_of_local(project: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::process::Command;
 
     use super::*;
 
@@ -99,17 +98,7 @@ mod tests {
     fn a_work_tree_shares_the_local_scope_of_its_repository() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("it is there");
-        let git = |folder: &str, args: &[&str]| {
-            let mut git = Command::new("git");
-            git.args(["-c", "user.name=a", "-c", "user.email=a@localhost"])
-                .args(args);
-            let done = git.current_dir(root.join(folder)).output();
-            let done = done.expect("git is needed for this test; install it");
-            assert!(done.status.success(), "{done:?}");
-        };
-        git("", &["init", "-q", "main"]);
-        git("main", &["commit", "-q", "--allow-empty", "-m", "first"]);
-        git("main", &["worktree", "add", "-q", "../other", "-b", "other"]);
+        crate::git_for_tests::two_work_trees(&root);
         fs::create_dir(root.join("main/deep")).expect("a folder");
         for project in ["main", "main/deep", "other"] {
             assert_eq!(key_of_local(&root.join(project)), root.join("main"), "{project}");
