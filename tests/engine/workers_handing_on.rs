@@ -227,12 +227,18 @@ fn nothing_is_said_of_what_is_too_long_for_the_room_that_the_parent_has() {
     assert_eq!(relay.waits_for("pm"), [follows(), it]);
 }
 
-#[test]
-fn what_a_worker_has_not_read_that_was_late_and_is_released_then_is_its_parent_s_too() {
+/// With a worker that has not started in time, and has not read what it was sent.
+fn with_a_late_worker() -> Relay {
     let mut relay = Relay::told_within(SPACIOUS);
     relay.call(A, 1, spawn("pm", "tester"));
     relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
     relay.timeout_at(WORKER_START_MS);
+    relay
+}
+
+#[test]
+fn what_a_worker_has_not_read_that_was_late_and_is_released_then_is_its_parent_s_too() {
+    let mut relay = with_a_late_worker();
     assert_eq!(
         relay.call(A, 3, release("pm", "tester")),
         [released(3, FIRST, "tester", "pm")]
@@ -244,10 +250,7 @@ fn what_a_worker_has_not_read_that_was_late_and_is_released_then_is_its_parent_s
 
 #[test]
 fn what_a_worker_has_not_read_that_did_not_start_in_time_says_so() {
-    let mut relay = Relay::told_within(SPACIOUS);
-    relay.call(A, 1, spawn("pm", "tester"));
-    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
-    relay.timeout_at(WORKER_START_MS);
+    let mut relay = with_a_late_worker();
     relay.happens(FIRST, exited(0, ""));
     let follow = "Worker \"tester\" did not start, and had not read 1 message(s), which follow.";
     let one = ("dev-a".to_owned(), "one".to_owned());

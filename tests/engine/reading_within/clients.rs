@@ -97,23 +97,28 @@ fn a_client_with_a_name_for_each_call_goes_on_with_its_third() {
     assert_eq!(read(5), whole(&[("behind", false)], 0, false));
 }
 
-#[test]
-fn of_too_many_that_are_shown_parts_the_one_that_came_least_far_begins_again() {
+/// So many streams, and what reads for one of them: it returns which part of how many that shows.
+fn so_many_readers(count: usize) -> (Vec<SessionId>, impl FnMut(SessionId) -> Option<(u32, u32)>) {
     let mut relay = Relay::told_within(Bounds {
         sessions_max: 2 * READERS_MAX,
         ..LARGE
     });
     relay.call(B, 1, post(Some("pm"), "dev-a", &three().concat()));
-    let readers = u64::try_from(READERS_MAX).expect("they are few");
-    let sessions: Vec<SessionId> = (0..=readers).map(|reader| SessionId(100 + reader)).collect();
+    let sessions: Vec<SessionId> = (100..).map(SessionId).take(count).collect();
     for session in &sessions {
         relay.open(*session, Carrier::Stream, None);
     }
     let mut calls = 200..;
-    let mut read = |session| {
+    let read = move |session| {
         let call = calls.next().expect("they have no end");
         shown(&relay.call(session, call, read_within("dev-a", 310))).part
     };
+    (sessions, read)
+}
+
+#[test]
+fn of_too_many_that_are_shown_parts_the_one_that_came_least_far_begins_again() {
+    let (sessions, mut read) = so_many_readers(READERS_MAX + 1);
     for session in &sessions {
         assert_eq!(read(*session), Some((1, 3)));
     }
@@ -131,21 +136,7 @@ fn of_too_many_that_are_shown_parts_the_one_that_came_least_far_begins_again() {
 
 #[test]
 fn of_too_many_that_are_shown_parts_those_that_read_no_more_are_forgotten() {
-    let mut relay = Relay::told_within(Bounds {
-        sessions_max: 2 * READERS_MAX,
-        ..LARGE
-    });
-    relay.call(B, 1, post(Some("pm"), "dev-a", &three().concat()));
-    let readers = u64::try_from(READERS_MAX).expect("they are few");
-    let sessions: Vec<SessionId> = (0..readers + 2).map(|reader| SessionId(100 + reader)).collect();
-    for session in &sessions {
-        relay.open(*session, Carrier::Stream, None);
-    }
-    let mut calls = 200..;
-    let mut read = |session| {
-        let call = calls.next().expect("they have no end");
-        shown(&relay.call(session, call, read_within("dev-a", 310))).part
-    };
+    let (sessions, mut read) = so_many_readers(READERS_MAX + 2);
     let (idle, two) = sessions.split_at(READERS_MAX);
     for session in idle {
         assert_eq!(read(*session), Some((1, 3)));
@@ -156,7 +147,8 @@ fn of_too_many_that_are_shown_parts_those_that_read_no_more_are_forgotten() {
         .map(|session| read(*session))
         .take_while(|part| *part != Some((3, 3)))
         .collect();
-    let shown = u64::try_from(parts.len()).expect("they are few");
+    let [shown, readers] =
+        [parts.len(), READERS_MAX].map(|count| u64::try_from(count).expect("they are few"));
     assert!((IDLE_PARTS - readers..IDLE_PARTS + 4).contains(&shown), "{shown}");
 }
 
