@@ -141,7 +141,7 @@ impl SseCaller {
             .await
             .expect("the connection holds");
         stream.until(b"event: endpoint\ndata: ").await;
-        let path = stream.until(b"\n\n").await;
+        let path = stream.until(b"\n").await;
         (stream, String::from_utf8(path).expect("a path is ASCII"))
     }
 
@@ -154,7 +154,7 @@ impl SseCaller {
     /// Waits for the next response in the stream.
     pub async fn answer(&mut self) {
         self.stream.until(b"\ndata: ").await;
-        assert_accepted(&self.stream.until(b"\n\n").await);
+        assert_accepted(&self.stream.until(b"\n").await);
     }
 }
 
