@@ -53,6 +53,8 @@ struct Waiting {
     added: u64,
     written: u64,
     writer: Writer,
+    /// The thread waits to be told of what is added. Else it looks by itself, and a system call is spared.
+    is_awaited: bool,
     /// All handles of the queue are gone.
     is_over: bool,
 }
@@ -148,8 +150,11 @@ impl LineQueue {
     fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
         waiting.added += 1;
         if waiting.writer == Writer::Runs {
+            let is_awaited = std::mem::take(&mut waiting.is_awaited);
             drop(waiting);
-            self.shared().added.notify_one();
+            if is_awaited {
+                self.shared().added.notify_one();
+            }
             return;
         }
         let shared = Arc::clone(self.shared());
@@ -199,6 +204,7 @@ impl Shared {
                 if waiting.is_over {
                     return;
                 }
+                waiting.is_awaited = true;
                 let woken = self.added.wait(waiting);
                 waiting = woken.unwrap_or_else(PoisonError::into_inner);
             }
