@@ -1,9 +1,14 @@
 //! Lines on their way to a descriptor that may be slow, full or gone: whoever adds one never waits, and none is lost unsaid.
+//!
+//! A thread writes them, and waits for that. What a descriptor takes at once may be written before, by whoever has added it: then it is
+//! there whatever becomes of this process.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "a write may block, so a thread of its own writes and waits"
 )]
+
+mod at_once;
 
 use std::fmt::Write as _;
 use std::os::fd::AsFd;
@@ -12,6 +17,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+
+use self::at_once::AtOnce;
 
 /// How long lines are gathered before they are written together, so that a burst wakes the writer once.
 const GATHER: Duration = Duration::from_millis(5);
@@ -36,6 +43,7 @@ struct Shared {
     /// Most bytes of lines that wait.
     bytes_max: usize,
     descriptor: Box<dyn AsFd + Send + Sync>,
+    at_once: AtOnce,
     waiting: Mutex<Waiting>,
     /// There is something to be written, or nobody will add anything any more.
     added: Condvar,
@@ -45,8 +53,11 @@ struct Shared {
 
 #[derive(Default)]
 struct Waiting {
-    /// Whole lines.
+    /// Whole lines, but for so many bytes of them that are written.
     text: String,
+    begun: usize,
+    /// The thread has taken lines that it has not written yet.
+    is_writing: bool,
     /// How many lines were left out behind them.
     left_out: u64,
     /// How many times something was added, and up to which of them all is written.
@@ -55,6 +66,8 @@ struct Waiting {
     writer: Writer,
     /// The thread waits to be told of what is added. Else it looks by itself, and a system call is spared.
     is_awaited: bool,
+    /// Somebody waits for what was added to be written.
+    is_flushed: bool,
     /// All handles of the queue are gone.
     is_over: bool,
 }
@@ -76,9 +89,29 @@ impl LineQueue {
         descriptor: impl AsFd + Send + Sync + 'static,
         bytes_max: usize,
     ) -> Self {
+        Self::with(name, descriptor, bytes_max, AtOnce::Never)
+    }
+
+    /// The same for a descriptor that [`Self::write_at_once`] is for.
+    pub(crate) fn at_once(
+        name: &'static str,
+        descriptor: impl AsFd + Send + Sync + 'static,
+        bytes_max: usize,
+    ) -> Self {
+        let at_once = AtOnce::of(&descriptor);
+        Self::with(name, descriptor, bytes_max, at_once)
+    }
+
+    fn with(
+        name: &'static str,
+        descriptor: impl AsFd + Send + Sync + 'static,
+        bytes_max: usize,
+        at_once: AtOnce,
+    ) -> Self {
         let shared = Arc::new(Shared {
             name,
             bytes_max,
+            at_once,
             descriptor: Box::new(descriptor),
             waiting: Mutex::default(),
             added: Condvar::new(),
@@ -90,10 +123,23 @@ impl LineQueue {
     /// Adds whole lines, which `write` puts behind a text; it only does that. They are left out, and counted as one, where they have
     /// no room.
     pub(crate) fn add(&self, write: impl FnOnce(&mut String)) {
+        if let Some(waiting) = self.put(write) {
+            self.wake(waiting);
+        }
+    }
+
+    /// The same for who calls [`Self::write_at_once`] then.
+    pub(crate) fn keep(&self, write: impl FnOnce(&mut String)) {
+        drop(self.put(write));
+    }
+
+    /// Puts lines behind the others, unless nobody will ever read them.
+    fn put(&self, write: impl FnOnce(&mut String)) -> Option<MutexGuard<'_, Waiting>> {
         let mut waiting = self.shared().waiting();
         if waiting.writer == Writer::Gone {
-            return;
+            return None;
         }
+        waiting.added += 1;
         // A line behind one that was left out would be out of its place.
         if waiting.left_out > 0 {
             waiting.left_out += 1;
@@ -105,7 +151,39 @@ impl LineQueue {
                 waiting.left_out = 1;
             }
         }
-        self.wake(waiting);
+        Some(waiting)
+    }
+
+    /// Writes what was added, as far as the descriptor takes it at once, and has the thread write the rest. What other threads add
+    /// meanwhile waits for that, so that each line is written when its own call of this returns.
+    pub(crate) fn write_at_once(&self) {
+        let mut waiting = self.shared().waiting();
+        // What was added is behind what the thread has in its hands, and it looks for more.
+        if waiting.is_writing || waiting.writer == Writer::Gone {
+            return;
+        }
+        loop {
+            while waiting.begun < waiting.text.len() {
+                let shared = self.shared();
+                let left = &waiting.text.as_bytes()[waiting.begun..];
+                match shared.at_once.write(&shared.descriptor, left) {
+                    Ok(count) if count > 0 => waiting.begun += count,
+                    Err(Errno::INTR) => {}
+                    // The thread finds out what it is.
+                    Ok(_) | Err(_) => return self.wake(waiting),
+                }
+            }
+            if waiting.left_out == 0 {
+                break;
+            }
+            // Only here, where there is room again: else each line that has none would be told of with a line.
+            waiting.tell_left_out(self.shared().name);
+        }
+        waiting.text.clear();
+        waiting.text.shrink_to(ROOM_KEPT_BYTES);
+        waiting.begun = 0;
+        waiting.written = waiting.added;
+        self.shared().tell_flushers(waiting);
     }
 
     /// Adds whole lines, whatever room there is, and waits until they are written, but only so long for a descriptor that takes nothing.
@@ -116,6 +194,7 @@ impl LineQueue {
         }
         waiting.tell_left_out(self.shared().name);
         waiting.text.push_str(line);
+        waiting.added += 1;
         self.wake(waiting);
         self.flush(patience);
     }
@@ -130,15 +209,17 @@ impl LineQueue {
             if left.is_zero() {
                 return;
             }
+            waiting.is_flushed = true;
             let woken = self.shared().written.wait_timeout(waiting, left);
             (waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        if waiting.writer == Writer::NotStarted && !waiting.text.is_empty() {
+        if waiting.writer == Writer::NotStarted {
             // The system gives no thread, and these may be the last words.
             waiting.tell_left_out(self.shared().name);
             let text = std::mem::take(&mut waiting.text);
+            let begun = std::mem::take(&mut waiting.begun);
             drop(waiting);
-            self.shared().write_once(text.as_bytes(), patience);
+            self.shared().write_until(&text.as_bytes()[begun..], until);
         }
     }
 
@@ -148,7 +229,6 @@ impl LineQueue {
 
     /// Has the thread see what was added, and starts it where it does not run.
     fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
-        waiting.added += 1;
         if waiting.writer == Writer::Runs {
             let is_awaited = std::mem::take(&mut waiting.is_awaited);
             drop(waiting);
@@ -193,6 +273,15 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has those who wait look at what is written, or that nothing will be.
+    fn tell_flushers(&self, mut waiting: MutexGuard<'_, Waiting>) {
+        let is_flushed = std::mem::take(&mut waiting.is_flushed);
+        drop(waiting);
+        if is_flushed {
+            self.written.notify_all();
+        }
+    }
+
     /// Writes what is added until the descriptor is gone, or the queue is.
     fn write_lines(&self) {
         let mut lines = String::new();
@@ -216,30 +305,45 @@ impl Shared {
             let mut waiting = self.waiting();
             waiting.tell_left_out(self.name);
             std::mem::swap(&mut lines, &mut waiting.text);
+            let begun = std::mem::take(&mut waiting.begun);
             let added = waiting.added;
+            waiting.is_writing = true;
             drop(waiting);
-            let is_written = self.write(lines.as_bytes());
+            let is_written = self.write(&lines.as_bytes()[begun..]);
             let mut waiting = self.waiting();
+            waiting.is_writing = false;
             waiting.written = added;
             if !is_written {
                 waiting.writer = Writer::Gone;
                 waiting.text = String::new();
             }
-            drop(waiting);
-            self.written.notify_all();
+            self.tell_flushers(waiting);
             if !is_written {
                 return;
             }
         }
     }
 
-    /// Writes what a descriptor takes at once, or after some time.
-    fn write_once(&self, bytes: &[u8], patience: Duration) {
-        let patience = Timespec::try_from(patience).ok();
-        let mut descriptor = [PollFd::new(&self.descriptor, PollFlags::OUT)];
-        if poll(&mut descriptor, patience.as_ref()).is_ok_and(|ready| ready > 0) {
-            // Nobody is left to be told that it does not.
-            let _ = rustix::io::write(&self.descriptor, bytes);
+    /// Writes what the descriptor takes, but only so long.
+    fn write_until(&self, mut bytes: &[u8], until: Instant) {
+        while !bytes.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            let mut descriptor = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+            let is_ready = poll(&mut descriptor, Timespec::try_from(left).ok().as_ref());
+            // What is ready takes that much: https://pubs.opengroup.org/onlinepubs/9799919799/functions/write.html
+            let some = &bytes[..bytes.len().min(rustix::pipe::PIPE_BUF)];
+            match is_ready.and_then(|ready| {
+                if ready > 0 {
+                    rustix::io::write(&self.descriptor, some)
+                } else {
+                    Ok(0)
+                }
+            }) {
+                Ok(count) if count > 0 => bytes = &bytes[count..],
+                Err(Errno::INTR) => {}
+                // Nobody is left to be told that it does not.
+                Ok(_) | Err(_) => return,
+            }
         }
     }
 
@@ -311,6 +415,53 @@ mod tests {
     }
 
     #[test]
+    fn what_a_descriptor_takes_is_there_at_once_and_its_flags_stay() {
+        let flags = |descriptor: &dyn AsFd| rustix::fs::fcntl_getfl(descriptor).expect("it is open");
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let own = writer.try_clone().expect("the system has room");
+        let before = flags(&own);
+        let queue = LineQueue::at_once("a pipe", writer, 1_024);
+        queue.keep(|text| text.push_str("one\ntwo\n"));
+        queue.write_at_once();
+        let mut written = [0; 8];
+        rustix::io::ioctl_fionbio(&reader, true).expect("a pipe can be told not to block");
+        reader.read_exact(&mut written).expect("it is there");
+        assert_eq!(&written, b"one\ntwo\n");
+        assert!(
+            queue.shared().waiting().writer == Writer::NotStarted,
+            "no thread was needed"
+        );
+        assert_eq!(flags(&own), before);
+        let file = tempfile::tempfile().expect("the system has room");
+        let queue = LineQueue::at_once("a file", file.try_clone().expect("the system has room"), 1_024);
+        queue.keep(|text| text.push_str("one\n"));
+        queue.write_at_once();
+        assert_eq!(file.metadata().expect("it is open").len(), 4);
+    }
+
+    #[test]
+    fn what_a_descriptor_does_not_take_at_once_is_written_in_its_order_once_it_does() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let queue = LineQueue::at_once("a pipe", writer, 4 << 20);
+        let long = format!("{}ä\n", "é".repeat(200_000));
+        let started = Instant::now();
+        for line in [&long, "two\n"] {
+            queue.keep(|text| text.push_str(line));
+            queue.write_at_once();
+        }
+        assert!(started.elapsed() < LONG);
+        let reading = std::thread::spawn(move || lines_behind(reader, 0));
+        queue.flush(LONG);
+        queue.keep(|text| text.push_str("three\n"));
+        queue.write_at_once();
+        drop(queue);
+        assert_eq!(
+            reading.join().expect("no panic"),
+            [long.trim_end(), "two", "three"]
+        );
+    }
+
+    #[test]
     fn a_descriptor_that_would_block_is_waited_for_and_gets_all() {
         let (reader, writer, filled) = full_pipe();
         let queue = LineQueue::new("a pipe", writer, 1_024);
@@ -368,7 +519,7 @@ mod tests {
         let queue = LineQueue::new("a pipe", writer, 1_024);
         let started = Instant::now();
         let patience = Duration::from_millis(100);
-        queue.shared().write_once(b"never written\n", patience);
+        queue.shared().write_until(b"never written\n", started + patience);
         assert!(started.elapsed() >= patience);
         assert!(started.elapsed() < LONG);
     }
@@ -382,6 +533,7 @@ mod tests {
         add(&queue, "one");
         queue.flush(LONG);
         add(&queue, "two");
+        assert!(queue.shared().waiting().writer == Writer::Gone, "no thread anew");
         queue.write_now("three\n", LONG);
         assert!(started.elapsed() < LONG);
         let waiting = queue.shared().waiting();

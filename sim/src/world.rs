@@ -292,7 +292,7 @@ impl World {
             message_random,
             stream_random: random(self.plan.seed, boot, 1),
             token_random: random(self.plan.seed, boot, 2),
-            log: Box::new(|_| {}),
+            log: Box::new(relay::server::NoLog),
             notes: Box::new(self.notes.clone()),
             agents,
             guard: Guard {

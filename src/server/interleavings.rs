@@ -33,7 +33,7 @@ fn owner() -> (Arc<Owner>, SessionId) {
         Box::new(engine),
         (|| NOW).into(),
         random,
-        Box::new(|_| {}),
+        Box::new(crate::server::NoLog),
     ));
     let session = open(&owner, Carrier::Stream);
     arrived(&owner, take(&owner, session));

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::IsTerminal as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 
@@ -12,7 +12,41 @@ use crate::line_queue::LineQueue;
 use crate::terminal::preview;
 
 /// Where accepted messages are shown. Must not wait: it is called for every post.
-pub type MessageLog = Box<dyn Fn(Arc<Message>) + Send + Sync>;
+pub trait MessageLog: Send + Sync {
+    /// Takes a message, under the engine's lock.
+    fn add(&self, message: &Message);
+
+    /// Writes what was taken, as far as that needs no wait, before its sender hears that it was accepted.
+    fn write(&self) {}
+}
+
+/// What shows nothing.
+pub struct NoLog;
+
+impl MessageLog for NoLog {
+    fn add(&self, _: &Message) {}
+}
+
+/// What shows messages on stdout.
+struct StdoutLog {
+    queue: LineQueue,
+    /// Taken under the queue's own lock, and nowhere else.
+    lines: Mutex<Lines<Local>>,
+}
+
+impl MessageLog for StdoutLog {
+    fn add(&self, message: &Message) {
+        self.queue.keep(|text| {
+            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.write(&Line::from(message), text);
+            text.push('\n');
+        });
+    }
+
+    fn write(&self) {
+        self.queue.write_at_once();
+    }
+}
 
 /// How much of a body a line shows, in characters as a reader counts them.
 const PREVIEW_CHARACTERS: usize = 60;
@@ -28,22 +62,17 @@ impl LogEnd {
 }
 
 /// Returns a log that writes to stdout, in colour if it is a terminal, after a `banner` that it writes first; and its
-/// end. A slow, full or closed stdout stops nothing.
-pub fn stdout_log(banner: &str) -> (MessageLog, LogEnd) {
+/// end. A slow, full or closed stdout stops nothing, but for a file of a disk of this machine that stands still.
+pub fn stdout_log(banner: &str) -> (Box<dyn MessageLog>, LogEnd) {
     let colour = std::io::stdout().is_terminal();
-    let queue = LineQueue::new("stdout", std::io::stdout(), LINES_BYTES_MAX);
-    queue.add(|text| text.push_str(banner));
-    let end = LogEnd(queue.clone());
-    // Taken under the queue's own lock, and nowhere else.
-    let lines = Mutex::new(Lines::new(Local, colour));
-    let log: MessageLog = Box::new(move |message| {
-        queue.add(|text| {
-            let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-            lines.write(&Line::from(&*message), text);
-            text.push('\n');
-        });
-    });
-    (log, end)
+    let queue = LineQueue::at_once("stdout", std::io::stdout(), LINES_BYTES_MAX);
+    queue.keep(|text| text.push_str(banner));
+    queue.write_at_once();
+    let log = StdoutLog {
+        queue: queue.clone(),
+        lines: Mutex::new(Lines::new(Local, colour)),
+    };
+    (Box::new(log), LogEnd(queue))
 }
 
 /// Writes a message as `[14:32:01] dev-b → pm [status] "Task P4 DONE..."`, in a time zone, in colour or not.

@@ -85,7 +85,7 @@ pub use guard::{Guard, Token};
 pub use hooks::Messaging;
 pub use known_agents::KnownAgents;
 pub use limits::{ACKNOWLEDGE_PATIENCE, HEALTH_BYTES_MAX, KEEP_ALIVE};
-pub use log::{Line, Lines, LogEnd, MessageLog, line, stdout_log};
+pub use log::{Line, Lines, LogEnd, MessageLog, NoLog, line, stdout_log};
 pub use machine::Machine;
 pub use notes::{FileNotes, runtime_directory};
 pub use orphans::Notes;
@@ -123,7 +123,7 @@ pub struct Config {
     /// Where the tokens of the API come from, which nobody may guess either.
     pub token_random: Random,
     /// Where accepted messages are shown.
-    pub log: MessageLog,
+    pub log: Box<dyn MessageLog>,
     /// Which calls wait is noted here, so that a next life of the relay can tell their clients.
     pub notes: Box<dyn Notes>,
     /// Which agents have had a session is noted here, so that the next run of relay knows who may have lost something.

@@ -11,6 +11,7 @@
 //! - the processes of agent CLIs ([`super::hooks`]), the engine's, or the doors;
 //! - a connection's state, the calls that wait ([`super::orphans`]);
 //! - what is known of a stream's client ([`super::sse`]), or the table of streams, then the stream's outbox, or the calls that wait;
+//! - the engine's, the lines for stdout ([`super::log`]), under which nothing else is locked;
 //! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;
 //! - the engine's, which agents have had a session ([`super::known_agents`]), under which nothing else is locked;
 //! - the engine's, what agents say of their sessions ([`super::v1`]), what observers read ([`super::observers`]), under which nothing else is locked;
@@ -67,7 +68,7 @@ pub struct Owner {
     /// What connections saw, in order, until the next step.
     reports: Mutex<Vec<Input>>,
     clock: Clock,
-    log: MessageLog,
+    log: Box<dyn MessageLog>,
     journal: Journal,
     gone: Gone,
     /// Under which nothing else is locked.
@@ -90,6 +91,8 @@ struct State {
     effects: Vec<Effect>,
     /// Empty; gives its room to the reports while others are carried out.
     reported: Vec<Input>,
+    /// Something was logged that is to be written when the lock is let go.
+    has_logged: bool,
     /// Messages that have arrived, to be freed when the lock is let go.
     spent: Vec<Arc<Vec<Delivery>>>,
     /// Calls that were not answered in their own step.
@@ -148,7 +151,7 @@ impl Drop for Locked<'_> {
 
 impl Owner {
     /// Takes over an engine; `random` gives what it makes the ids of messages of.
-    pub fn new(engine: Box<dyn Machine>, clock: Clock, random: Random, log: MessageLog) -> Self {
+    pub fn new(engine: Box<dyn Machine>, clock: Clock, random: Random, log: Box<dyn MessageLog>) -> Self {
         let now = clock();
         let state = State {
             now,
@@ -157,6 +160,7 @@ impl Owner {
             random,
             effects: Vec::new(),
             reported: Vec::new(),
+            has_logged: false,
             spent: Vec::new(),
             parked: BTreeMap::new(),
             requests: Requests::default(),
@@ -331,16 +335,20 @@ impl Owner {
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = work(&mut state);
-        Self::let_go(state);
+        self.let_go(state);
         self.settle();
         result
     }
 
-    /// Lets the lock go, and only then frees the messages that have arrived.
-    fn let_go(mut state: Locked<'_>) {
+    /// Lets the lock go, and only then writes what was logged and frees the messages that have arrived.
+    fn let_go(&self, mut state: Locked<'_>) {
         let spent = std::mem::take(&mut state.spent);
+        let has_logged = std::mem::take(&mut state.has_logged);
         drop(state);
         drop(spent);
+        if has_logged {
+            self.log.write();
+        }
     }
 
     /// Carries out what was reported meanwhile, unless another thread is at it.
@@ -350,7 +358,7 @@ impl Owner {
                 Ok(state) => {
                     let mut state = self.guarded(state);
                     self.catch_up(&mut state);
-                    Self::let_go(state);
+                    self.let_go(state);
                 }
                 // It looks again when it has let go.
                 Err(TryLockError::WouldBlock) => return,
@@ -412,6 +420,7 @@ impl Owner {
             now,
             wall_ahead_ms,
             effects,
+            has_logged,
             spent,
             parked,
             requests,
@@ -472,7 +481,10 @@ impl Owner {
                     nodes.closed(session);
                     programs.closed(session);
                 }
-                Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
+                Effect::Note(Event::Accepted { message, .. }) => {
+                    self.log.add(&message);
+                    *has_logged = true;
+                }
                 Effect::Note(Event::Gone { agent }) => {
                     self.agents().is_gone(&agent);
                     (self.gone)(&agent);

@@ -94,7 +94,12 @@ pub fn recorded_by(clock: Clock) -> (Arc<Owner>, Told) {
         engine: engine(NOW),
         told: told.clone(),
     };
-    let owner = Owner::new(Box::new(recorder), clock, random(), Box::new(|_| {}));
+    let owner = Owner::new(
+        Box::new(recorder),
+        clock,
+        random(),
+        Box::new(crate::server::NoLog),
+    );
     (Arc::new(owner), told)
 }
 

@@ -1,6 +1,6 @@
 //! The log that a person reads in the relay's terminal, and what becomes of the relay when nobody does.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -486,6 +486,50 @@ mod nobody_reads {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         Session::open(port, Way::Sse, None).post("pm", "dev-a", "b");
+    }
+
+    /// What was answered is in the log, whatever becomes of the relay then.
+    #[test]
+    fn the_line_of_a_message_is_written_before_its_sender_has_the_answer() {
+        const POSTS: usize = 100;
+        for is_file in [false, true] {
+            let port = free_port();
+            let mut command = relay_command();
+            command.args(["serve", "--port", &port.to_string()]);
+            let (mut reader, writer) = std::io::pipe().expect("a pipe");
+            let mut file = tempfile::tempfile().expect("the system has room");
+            if is_file {
+                command.stdout(file.try_clone().expect("the system has room"));
+            } else {
+                command.stdout(writer);
+            }
+            let mut process = Process::start(&mut command);
+            // It has the writing end of the pipe.
+            drop(command);
+            until("the relay listens", || {
+                TcpStream::connect(("127.0.0.1", port)).is_ok()
+            });
+            let mut session = Session::open(port, Way::Sse, None);
+            for number in 0..POSTS {
+                session.post("pm", "dev-a", &format!("m{number}."));
+            }
+            process.child.kill().expect("it runs");
+            process.child.wait().expect("it was killed");
+            let mut written = String::new();
+            if is_file {
+                file.rewind().expect("it is a file");
+                file.read_to_string(&mut written).expect("text");
+            } else {
+                reader.read_to_string(&mut written).expect("text");
+            }
+            let said: Vec<String> = (0..POSTS).map(|number| format!("] \"m{number}.\"")).collect();
+            let lines = written.lines().filter(|line| line.contains("pm → dev-a"));
+            let lines: Vec<&str> = lines.collect();
+            assert_eq!(lines.len(), POSTS, "{written}");
+            for (line, said) in lines.iter().zip(said) {
+                assert!(line.ends_with(&said), "{line}");
+            }
+        }
     }
 
     #[test]

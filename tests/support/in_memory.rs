@@ -50,7 +50,7 @@ impl Relay {
             message_random: counting(),
             stream_random: counting(),
             token_random: counting(),
-            log: Box::new(|_| {}),
+            log: Box::new(relay::server::NoLog),
             notes: Box::new(String::new()),
             agents: relay::server::KnownAgents::default(),
             guard: Guard {

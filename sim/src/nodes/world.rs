@@ -216,7 +216,7 @@ impl World {
             message_random,
             stream_random: random(seed, boot, 1),
             token_random: random(seed, boot, 2),
-            log: Box::new(|_| {}),
+            log: Box::new(relay::server::NoLog),
             notes: Box::new(NoNotes),
             agents: KnownAgents::default(),
             guard: Guard {

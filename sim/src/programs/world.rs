@@ -264,7 +264,7 @@ impl World {
             message_random,
             stream_random: random(plan.seed, boot, 1),
             token_random: random(plan.seed, boot, 2),
-            log: Box::new(|_| {}),
+            log: Box::new(relay::server::NoLog),
             notes: Box::new(NoNotes),
             agents: KnownAgents::default(),
             guard: Guard {

@@ -21,7 +21,7 @@ fn timed() -> Arc<Owner> {
         Box::new(engine(NOW)),
         clock,
         random(),
-        Box::new(|_| {}),
+        Box::new(crate::server::NoLog),
     ))
 }
 
@@ -202,7 +202,7 @@ async fn what_is_reported_during_a_stop_is_not_left_lying() {
         Box::new(engine(NOW)),
         clock,
         random(),
-        Box::new(|_| {}),
+        Box::new(crate::server::NoLog),
     ));
     let session = told(&owner, "pm");
     *late.lock().expect("no panic") = Some((Arc::clone(&owner), session));
@@ -357,7 +357,7 @@ async fn a_panic_of_the_engine_is_told_of_and_a_receipt_dropped_after_it_does_no
         Box::new(Fragile(engine(NOW))),
         (|| NOW).into(),
         random(),
-        Box::new(|_| {}),
+        Box::new(crate::server::NoLog),
     );
     let owner = Arc::new(owner);
     let (session, receipt) = receipt(&owner, Carrier::Stream);

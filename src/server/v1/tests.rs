@@ -25,7 +25,12 @@ fn owner(api: &Arc<Api>) -> (Arc<Owner>, Arc<AtomicI64>) {
     let passed = Arc::new(AtomicI64::new(0));
     let of_clock = Arc::clone(&passed);
     let clock = move || NOW.plus_millis(of_clock.load(Ordering::Relaxed));
-    let owner = Owner::new(Box::new(engine(NOW)), clock.into(), random(), Box::new(|_| {}));
+    let owner = Owner::new(
+        Box::new(engine(NOW)),
+        clock.into(),
+        random(),
+        Box::new(crate::server::NoLog),
+    );
     (Arc::new(owner.telling_who_goes(api.forgetting())), passed)
 }
 

@@ -186,7 +186,7 @@ impl World {
             message_random,
             stream_random: seed(1),
             token_random: seed(2),
-            log: Box::new(|_| {}),
+            log: Box::new(relay::server::NoLog),
             notes: Box::new(NoNotes),
             agents: KnownAgents::default(),
             guard: Guard {
