@@ -221,11 +221,21 @@ impl Engine {
         })
     }
 
+    /// Tells whether something of an agent is there, however long it has been silent: a session that has not ended, a worker that lives, or the node
+    /// that it is on.
+    pub(super) fn is_connected(&self, agent: &AgentName, state: &Agent) -> bool {
+        !state.sessions.is_empty()
+            || state.last_session.is_some_and(|session| self.is_open(session))
+            || self.living(agent).is_some()
+            || self.is_held_at(&self.inboxes[agent])
+    }
+
+    fn is_open(&self, session: SessionId) -> bool {
+        let session = self.sessions.get(&session);
+        session.is_some_and(|session| !session.fenced)
+    }
+
     fn is_there(&self, agent: &AgentName, state: &Agent, inbox: &Inbox, now: Timestamp) -> bool {
-        let is_open = |session| {
-            let session = self.sessions.get(&session);
-            session.is_some_and(|session| !session.fenced)
-        };
         if self.is_held_at(inbox) {
             return self.node_absence(agent).is_none() || !inbox.waits.is_empty();
         }
@@ -237,7 +247,7 @@ impl Engine {
         was_on_node
             || !state.sessions.is_empty()
             || state.last_contact.is_some_and(|at| is_recent(at, now))
-            || state.last_session.is_some_and(is_open)
+            || state.last_session.is_some_and(|session| self.is_open(session))
             || !inbox.waits.is_empty()
     }
 }

@@ -33,8 +33,8 @@ pub enum Command {
     List {
         /// The session's own if it is left out; all projects if it is `*`.
         project: Option<String>,
-        /// Only those that are active.
-        active_only: bool,
+        /// Which of them.
+        which: Which,
     },
     /// Looks one agent up.
     Find {
@@ -55,6 +55,29 @@ pub enum Command {
         /// Its name.
         agent: String,
     },
+}
+
+/// Which agents are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Which {
+    /// All that there are.
+    All,
+    /// Those that are not [`Status::Offline`].
+    Present,
+    /// Those that are [`Status::Active`].
+    Active,
+}
+
+/// Whether an agent is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Nobody has spoken for it since the start, or nothing of it is there any more.
+    Offline,
+    /// A session, a worker or a node of it is there, and it has done nothing for [`ACTIVE_MS`].
+    Idle,
+    /// It has done something since, and not left, or it waits for something.
+    Active,
 }
 
 impl From<Command> for io::Command {
@@ -110,8 +133,8 @@ pub struct AgentView {
     pub profile: Profile,
     /// When a session last did something in its name; none since the start.
     pub last_contact: Option<Timestamp>,
-    /// That was less than [`ACTIVE_MS`] ago, or it waits for something.
-    pub is_active: bool,
+    /// Whether it is there.
+    pub status: Status,
 }
 
 /// What an agent says of itself.
@@ -163,8 +186,18 @@ pub(super) struct Agent {
     pub transient: bool,
     /// The sessions that are bound to it and not fenced.
     pub sessions: BTreeSet<SessionId>,
+    /// What was there of it has ended since the last contact, as far as its end is one: a client that has a connection for each call ends
+    /// those all the time.
+    pub has_left: bool,
     /// When it goes, unless a session comes or something is in its inbox.
     pub leaves_at: Option<Timestamp>,
+}
+
+impl Agent {
+    /// Tells whether it has done something a moment ago, and has not left.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        !self.has_left && self.last_contact.is_some_and(|at| is_recent(at, now))
+    }
 }
 
 /// As what somebody was named, or was to be named.
@@ -528,25 +561,26 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Result<io::Outcome, Refusal> {
         self.check_not_fenced(session)?;
-        if let Some(agent) = &self.sessions[&session].agent
-            && matches!(command, Command::List { .. } | Command::WhoAmI)
-        {
-            self.is_answered(session, agent, step);
-        }
         let now = step.now;
-        let state = &self.sessions[&session];
-        let own = state.agent.as_ref().map_or(DEFAULT_PROJECT, AgentName::project);
+        let agent = self.sessions[&session].agent.clone();
         match command {
-            Command::List { project, active_only } => {
+            Command::List { project, which } => {
                 let project = project.filter(|project| !project.is_empty());
-                let asked = self.home.meant(project.as_deref().unwrap_or(own));
+                let own = agent.as_ref().map_or(DEFAULT_PROJECT, AgentName::project);
+                let asked = self.home.meant(project.as_deref().unwrap_or(own)).to_owned();
                 if asked != "*" {
-                    check_name("project", asked)?;
+                    check_name("project", &asked)?;
                 }
+                self.looks(session, agent.as_ref(), step);
                 let agents = self.agents.iter();
                 let agents = agents.filter(|(name, _)| asked == "*" || name.project() == asked);
                 let agents = agents.map(|(name, agent)| self.view(name, agent, now));
-                let agents = agents.filter(|agent| agent.is_active || !active_only).collect();
+                let least = match which {
+                    Which::All => Status::Offline,
+                    Which::Present => Status::Idle,
+                    Which::Active => Status::Active,
+                };
+                let agents = agents.filter(|agent| agent.status >= least).collect();
                 let project = own.to_owned();
                 Ok(Reply::Listed { project, agents }.into())
             }
@@ -556,8 +590,9 @@ impl Engine {
                 Ok(Reply::Found(found).into())
             }
             Command::WhoAmI => {
+                self.looks(session, agent.as_ref(), step);
                 let reply = Reply::You {
-                    agent: state.agent.clone(),
+                    agent,
                     place: self.place.clone(),
                     started_at: self.boot.started_at,
                     now,
@@ -574,13 +609,20 @@ impl Engine {
                 Ok(Reply::Mode(inbox.mode).into())
             }
             Command::Retire { agent } => {
-                if !state.person {
+                if !self.sessions[&session].person {
                     return Err(Refusal::NotThePerson);
                 }
                 let agent = self.known_in(DEFAULT_PROJECT, &agent)?;
                 self.retire(&agent, step)?;
                 Ok(Reply::Retired { agent }.into())
             }
+        }
+    }
+
+    /// Takes note that a session looks around, for its agent if it is bound to one.
+    fn looks(&mut self, session: SessionId, agent: Option<&AgentName>, step: &mut Step<'_>) {
+        if let Some(agent) = agent {
+            self.acts(session, agent, step);
         }
     }
 
@@ -591,16 +633,20 @@ impl Engine {
     }
 
     fn view(&self, name: &AgentName, agent: &Agent, now: Timestamp) -> AgentView {
-        let last_contact = if self.itself_waits(name) {
-            Some(now)
+        let waits = self.itself_waits(name);
+        let last_contact = if waits { Some(now) } else { agent.last_contact };
+        let status = if waits || agent.is_active(now) {
+            Status::Active
+        } else if self.is_connected(name, agent) {
+            Status::Idle
         } else {
-            agent.last_contact
+            Status::Offline
         };
         AgentView {
             name: name.clone(),
             profile: agent.profile.clone(),
             last_contact: last_contact.map(|at| self.on_the_wall(at)),
-            is_active: last_contact.is_some_and(|at| is_recent(at, now)),
+            status,
         }
     }
 }

@@ -246,13 +246,13 @@ impl Engine {
             if let Some(inbox) = self.inboxes.get_mut(&before) {
                 inbox.waiters.remove(&session);
             }
-            self.leaves(&before, session, step);
+            self.leaves(&before, session, Carrier::Hook, step);
         }
         let state = self.session_mut(session);
         state.agent = Some(agent.clone());
         state.fenced = false;
         self.program_mut(session).told_to = ToldTo::default();
-        self.joins(&agent, session);
+        self.joins(&agent, session, step);
         self.brings_as_program_says(session, &agent);
         if self.program(session).waiter.is_some() {
             self.inbox_mut(&agent).waiters.insert(session);
@@ -270,7 +270,7 @@ impl Engine {
 
     /// Lets a program whose agent was taken over be its agent's again: it cannot tell when the connections of its own instance come, so
     /// the one that was heard of last goes on. One that has said nothing may be a waiter that has outlived its program.
-    pub(super) fn rejoin(&mut self, session: SessionId) -> Result<(), Refusal> {
+    pub(super) fn rejoin(&mut self, session: SessionId, step: &mut Step<'_>) -> Result<(), Refusal> {
         let Session {
             fenced: true,
             agent: Some(agent),
@@ -290,7 +290,7 @@ impl Engine {
             return Err(Refusal::Fenced { agent });
         }
         self.session_mut(session).fenced = false;
-        self.joins(&agent, session);
+        self.joins(&agent, session, step);
         Ok(())
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, Use, is_recent};
+use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, Use};
 use super::events::{Event, WaitEnd};
 use super::inbox::Inbox;
-use super::io::{Effect, Sign};
+use super::io::{Carrier, Effect, Sign};
 use super::limits::{PROFILE_BYTES_MAX, TRANSIENT_MS};
 use super::names::{AgentName, CallId, DEFAULT_PROJECT, PERSON, Role, SessionId, check_name, shown};
 use super::time::Timestamp;
@@ -167,19 +167,45 @@ impl Engine {
     }
 
     /// Takes note that a session that is bound to an agent has begun.
-    pub(super) fn joins(&mut self, agent: &AgentName, session: SessionId) {
-        self.agent_mut(agent).sessions.insert(session);
+    pub(super) fn joins(&mut self, agent: &AgentName, session: SessionId, step: &mut Step<'_>) {
+        let state = self.agent_mut(agent);
+        state.sessions.insert(session);
+        if std::mem::take(&mut state.has_left) {
+            self.agents_change(agent.project(), step);
+        }
         self.is_kept(agent);
     }
 
     /// Takes note that it has ended.
-    pub(super) fn leaves(&mut self, agent: &AgentName, session: SessionId, step: &Step<'_>) {
+    pub(super) fn leaves(
+        &mut self,
+        agent: &AgentName,
+        session: SessionId,
+        carrier: Carrier,
+        step: &mut Step<'_>,
+    ) {
         // A fenced session may end after its agent has gone.
         let Some(state) = self.agents.get_mut(agent) else {
             return;
         };
         if state.sessions.remove(&session) {
+            let lasts = match carrier {
+                Carrier::Stream | Carrier::Hook => true,
+                // That of a process.
+                Carrier::Exchange => state.instance.is_some(),
+                Carrier::Node | Carrier::Wake => false,
+            };
+            if lasts && state.sessions.is_empty() {
+                self.goes_offline(agent, step);
+            }
             self.is_kept_no_more(agent, step.now);
+        }
+    }
+
+    /// Takes note that nothing of an agent is there any more.
+    pub(super) fn goes_offline(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        if !std::mem::replace(&mut self.agent_mut(agent).has_left, true) {
+            self.agents_change(agent.project(), step);
         }
     }
 
@@ -345,12 +371,13 @@ impl Engine {
         let Some(state) = self.agents.get_mut(agent) else {
             return;
         };
+        let was_active = state.is_active(step.now);
+        state.has_left = false;
         let before = state.last_contact.replace(step.now);
         state.last_session = by.or(state.last_session);
         if before.is_none() {
             self.newly_seen = Some(agent.clone());
         }
-        let was_active = before.is_some_and(|at| is_recent(at, step.now));
         if !was_active && !self.itself_waits(agent) {
             self.agents_change(agent.project(), step);
         }

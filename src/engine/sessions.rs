@@ -119,7 +119,7 @@ impl Engine {
             self.register(agent, *registration, step);
         }
         if let Some(agent) = &agent {
-            self.joins(agent, session);
+            self.joins(agent, session, step);
         }
         let state = Session {
             carrier,
@@ -189,10 +189,12 @@ impl Engine {
         }
         self.sign_all(session, Sign::Ended(ending), step);
         if let Some(Session {
-            agent: Some(agent), ..
+            agent: Some(agent),
+            carrier,
+            ..
         }) = self.sessions.remove(&session)
         {
-            self.leaves(&agent, session, step);
+            self.leaves(&agent, session, carrier, step);
         }
         step.note(Event::Closed { session, ending });
     }

@@ -192,7 +192,7 @@ impl Engine {
         {
             self.recognise(session, name, step);
         }
-        self.rejoin(session)?;
+        self.rejoin(session, step)?;
         match command {
             Command::Comes { to, woken_by, .. } => {
                 self.hears(session, step);

@@ -51,7 +51,7 @@ pub static AGENT_RELAY: Toolset = Toolset {
             to_command: || {
                 let command = agents::Command::List {
                     project: None,
-                    active_only: false,
+                    which: agents::Which::Present,
                 };
                 command.into()
             },
@@ -230,7 +230,10 @@ Example output:
     ],
     to_command: |given| {
         let command = agents::Command::List {
-            active_only: !given.boolean("include_idle"),
+            which: match given.boolean("include_idle") {
+                true => agents::Which::Present,
+                false => agents::Which::Active,
+            },
             project: given.text("project"),
         };
         command.into()
@@ -461,7 +464,10 @@ fn listed(reply: &Reply, texts: &mut Texts<'_>) {
         .map(|agent| {
             let name = agent.name.seen_from(project);
             let cli = agent.profile.cli.as_deref().unwrap_or("unknown");
-            let status = if agent.is_active { "active" } else { "idle" };
+            let status = match agent.status {
+                agents::Status::Active => "active",
+                agents::Status::Idle | agents::Status::Offline => "idle",
+            };
             let worker = agent.profile.parent.as_ref();
             let worker = worker
                 .map(|parent| format!(" [worker of: {parent}]"))

@@ -185,7 +185,7 @@ const WAIT_FOR_MESSAGE: Tool = Tool {
 
 const LIST_AGENTS: Tool = Tool {
     name: "list_agents",
-    description: "List all agents and their status: active if there was contact within two minutes, else offline.",
+    description: "List all agents and their status: active if it has done something within two minutes and is there, else offline.",
     arguments: &[Argument {
         name: "include_offline",
         accepts: Accepts::Boolean(true),
@@ -195,7 +195,10 @@ const LIST_AGENTS: Tool = Tool {
     to_command: |given| {
         let command = agents::Command::List {
             project: None,
-            active_only: !given.boolean("include_offline"),
+            which: match given.boolean("include_offline") {
+                true => agents::Which::All,
+                false => agents::Which::Active,
+            },
         };
         command.into()
     },
@@ -573,7 +576,10 @@ fn write_agent(agent: &agents::AgentView, project: &str, json: &mut Json<'_>) {
         object
             .member("module")
             .string(agent.profile.module.as_deref().unwrap_or_default());
-        let status = if agent.is_active { "active" } else { "offline" };
+        let status = match agent.status {
+            agents::Status::Active => "active",
+            agents::Status::Idle | agents::Status::Offline => "offline",
+        };
         object.member("status").plain(status);
         if let Some(at) = agent.last_contact {
             messages::write_time(at, object.member("last_seen_at"));

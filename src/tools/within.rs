@@ -253,7 +253,7 @@ fn agents(count: usize) -> Vec<AgentView> {
             } else {
                 Profile::default()
             },
-            is_active: true,
+            status: agents::Status::Active,
             last_contact: Some(Timestamp::from_millis(0)),
         })
         .collect()

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { WAYS, World, dataOf } from './support/agents.js';
 import { WENT_AWAY, assertSoon, outage } from './support/outage.js';
 import { relayBin, run, within } from './support/process.js';
+import { until } from './support/terminal.js';
 import { assertChecked, assertMessages, delivered, EMPTY, overStdio, resolved, send } from './support/thrum.js';
 
 // Who somebody is.
@@ -25,9 +26,11 @@ test('Thrum: a bridge is who --agent-id, RELAY_AGENT or THRUM_NAME names, and el
     const agent = await world.connect(undefined, given);
     const { data } = dataOf(await agent.call('check_messages'));
     assert.deepEqual(data, EMPTY);
-    const { agents } = await agent.data('list_agents', { include_offline: false });
+    const active = async () => (await agent.data('list_agents', { include_offline: false })).agents;
+    await until(async () => (await active()).length === 1, 'the bridges before to be offline');
+    const { agents } = await agent.data('list_agents');
     await agent.client.close();
-    return agents.map(({ name, role }) => `${name} ${role}`);
+    return agents.filter(({ role }) => role !== '').map(({ name, role }) => `${name} ${role}`);
   };
   assert.deepEqual(await names({}), ['alice planner']);
   await world.register('bob', 'ops');

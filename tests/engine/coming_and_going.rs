@@ -1,6 +1,6 @@
 //! Who is there, who is active, and which agents go by themselves.
 
-use relay::engine::agents::{AgentView, Profile, Registration};
+use relay::engine::agents::{AgentView, Profile, Registration, Status};
 use relay::engine::limits::{ACTIVE_MS, TRANSIENT_MS};
 
 use super::channels::names;
@@ -11,26 +11,31 @@ const OLD: SessionId = SessionId(4);
 const NEW: SessionId = SessionId(5);
 
 /// What a list shows, of which the last contact was so many milliseconds after the start.
-fn listed(call: u64, agents: &[(&str, Option<i64>, bool)]) -> [Effect; 1] {
-    let view = |(agent, contact, is_active): &(&str, Option<i64>, bool)| AgentView {
+fn listed(call: u64, agents: &[(&str, Option<i64>, Status)]) -> [Effect; 1] {
+    let view = |(agent, contact, status): &(&str, Option<i64>, Status)| AgentView {
         name: name(agent),
         profile: Profile::default(),
         last_contact: contact.map(|ms| START.plus_millis(ms)),
-        is_active: *is_active,
+        status: *status,
     };
     let agents = agents.iter().map(view).collect();
     let project = "default".to_owned();
     [reply(call, Ok(agents::Reply::Listed { project, agents }.into()))]
 }
 
+fn list_of(which: Which) -> Command {
+    agents::Command::List { project: None, which }.into()
+}
+
 #[test]
-fn who_does_something_is_active_for_a_while() {
+fn who_does_something_is_active_for_a_while_and_idle_as_long_as_it_is_there() {
     let mut relay = Relay::told_within(ROOMY);
     relay.engine = Engine::new(START, Roster::default(), ROOMY, [0; 16]);
     relay.open(A, Carrier::Stream, None);
+    relay.open(B, Carrier::Stream, None);
     let at = |relay: &mut Relay, ms| relay.now = START.plus_millis(ms);
     let (pm, dev_a, dev_b) = ("pm", "dev-a", "dev-b");
-    let unseen = [(dev_a, None, false), (dev_b, None, false), (pm, None, false)];
+    let unseen = [dev_a, dev_b, pm].map(|agent| (agent, None, Status::Offline));
     assert_eq!(relay.call(A, 1, list(None, false)), listed(1, &unseen));
     at(&mut relay, 10);
     relay.call(A, 2, post(Some("pm"), "dev-b", ""));
@@ -38,38 +43,96 @@ fn who_does_something_is_active_for_a_while() {
     relay.call(A, 3, read("dev-a"));
     at(&mut relay, 30);
     let seen = [
-        (dev_a, Some(20), true),
-        (dev_b, None, false),
-        (pm, Some(10), true),
+        (dev_a, Some(20), Status::Active),
+        (dev_b, None, Status::Offline),
+        (pm, Some(10), Status::Active),
     ];
     assert_eq!(relay.call(A, 4, list(None, false)), listed(4, &seen));
-    assert_eq!(
-        relay.call(A, 5, list(Some(""), true)),
-        listed(5, &[(dev_a, Some(20), true), (pm, Some(10), true)])
-    );
+    let there = [seen[0], seen[2]];
+    assert_eq!(relay.call(A, 5, list(Some(""), true)), listed(5, &there));
     at(&mut relay, 9 + ACTIVE_MS);
     assert_eq!(relay.call(A, 6, list(None, false)), listed(6, &seen));
     at(&mut relay, 10 + ACTIVE_MS);
-    let pm_is_off = [
-        (dev_a, Some(20), true),
-        (dev_b, None, false),
-        (pm, Some(10), false),
-    ];
-    assert_eq!(relay.call(A, 7, list(None, false)), listed(7, &pm_is_off));
+    let pm_is_idle = [seen[0], seen[1], (pm, Some(10), Status::Idle)];
+    assert_eq!(relay.call(A, 7, list(None, false)), listed(7, &pm_is_idle));
     let refused = relay.call(A, 8, post(Some("pm"), "nobody", ""));
     assert_eq!(refused.len(), 1);
     assert_eq!(
         relay.call(A, 9, list(None, false)),
-        listed(9, &pm_is_off),
+        listed(9, &pm_is_idle),
         "not by a refusal"
     );
-    relay.call(A, 10, look("pm"));
-    let pm_is_back = [
-        (dev_a, Some(20), true),
-        (dev_b, None, false),
-        (pm, Some(10 + ACTIVE_MS), true),
-    ];
-    assert_eq!(relay.call(A, 11, list(None, false)), listed(11, &pm_is_back));
+    assert_eq!(
+        relay.call(A, 10, list_of(Which::Present)),
+        listed(10, &[seen[0], pm_is_idle[2]])
+    );
+    assert_eq!(relay.call(A, 11, list_of(Which::Active)), listed(11, &[seen[0]]));
+    relay.call(A, 12, look("pm"));
+    let pm_is_back = [seen[0], seen[1], (pm, Some(10 + ACTIVE_MS), Status::Active)];
+    assert_eq!(relay.call(A, 13, list(None, false)), listed(13, &pm_is_back));
+    at(&mut relay, 10 + 2 * ACTIVE_MS);
+    relay.close(A, Ending::Orderly);
+    assert_eq!(
+        relay.call(B, 14, list_of(Which::Present)),
+        listed(14, &[]),
+        "the session that spoke for them has ended"
+    );
+}
+
+#[test]
+fn an_agent_whose_last_session_has_ended_is_offline_at_once() {
+    let mut relay = Relay::told_within(ROOMY);
+    relay.engine = Engine::new(START, Roster::default(), ROOMY, [0; 16]);
+    relay.open(A, Carrier::Stream, None);
+    let views = |relay: &mut Relay, call| {
+        let effects = relay.call(A, call, list_of(Which::Present));
+        let [
+            Effect::Reply {
+                result: Ok(Reply::Agents(agents::Reply::Listed { agents, .. })),
+                ..
+            },
+        ] = &effects[..]
+        else {
+            panic!("{effects:?}");
+        };
+        let views = agents.iter();
+        let views = views.map(|view| (view.name.to_string(), view.status));
+        views.collect::<Vec<_>>()
+    };
+    let (stream, process, connection) = (SessionId(11), SessionId(12), SessionId(13));
+    relay.open(stream, Carrier::Stream, Some("pm"));
+    relay.call(stream, 1, look("pm"));
+    relay.register(process, registration("bob", Some(1)));
+    relay.open(connection, Carrier::Exchange, Some("dev-a"));
+    relay.call(connection, 2, look("dev-a"));
+    let active = |names: &[&str]| -> Vec<(String, Status)> {
+        let names = names.iter();
+        names.map(|name| ((*name).to_owned(), Status::Active)).collect()
+    };
+    assert_eq!(views(&mut relay, 3), active(&["bob", "dev-a", "pm"]));
+    relay.close(stream, Ending::Orderly);
+    assert_eq!(views(&mut relay, 4), active(&["bob", "dev-a"]));
+    relay.close(process, Ending::Broken);
+    assert_eq!(views(&mut relay, 5), active(&["dev-a"]));
+    relay.close(connection, Ending::Orderly);
+    assert_eq!(
+        views(&mut relay, 6),
+        active(&["dev-a"]),
+        "its client may have a connection for each call"
+    );
+    relay.register(SessionId(14), registration("bob", Some(1)));
+    assert_eq!(views(&mut relay, 7), active(&["bob", "dev-a"]), "it is back");
+}
+
+#[test]
+fn who_looks_around_gives_a_sign_of_life() {
+    let mut relay = Relay::told();
+    relay.open(SessionId(11), Carrier::Stream, Some("pm"));
+    relay.now = START.plus_millis(2 * ACTIVE_MS);
+    assert_eq!(
+        relay.call(SessionId(11), 1, list_of(Which::Active)),
+        listed(1, &[("pm", Some(2 * ACTIVE_MS), Status::Active)])
+    );
 }
 
 #[test]
@@ -79,13 +142,13 @@ fn who_waits_is_active_for_as_long_as_it_waits() {
     relay.now = START.plus_millis(199_999);
     assert_eq!(
         relay.call(B, 2, list(None, true)),
-        listed(2, &[("dev-a", Some(199_999), true)])
+        listed(2, &[("dev-a", Some(199_999), Status::Active)])
     );
     relay.timeout_at(200_000);
     relay.now = START.plus_millis(200_000 + ACTIVE_MS - 1);
     assert_eq!(
         relay.call(B, 3, list(None, true)),
-        listed(3, &[("dev-a", Some(200_000), true)])
+        listed(3, &[("dev-a", Some(200_000), Status::Active)])
     );
     relay.now = START.plus_millis(200_000 + ACTIVE_MS);
     assert_eq!(relay.call(B, 4, list(None, true)), listed(4, &[]));
@@ -102,7 +165,7 @@ fn an_agent_is_not_active_because_the_person_waits_in_its_stead() {
     relay.call(A, 3, wait("dev-a", 200_000));
     assert_eq!(
         relay.call(B, 4, list(None, true)),
-        listed(4, &[("dev-a", Some(ACTIVE_MS), true)])
+        listed(4, &[("dev-a", Some(ACTIVE_MS), Status::Active)])
     );
 }
 
@@ -114,12 +177,12 @@ fn a_list_has_the_agents_of_one_project_or_of_all() {
         name: name(agent),
         profile: Profile::default(),
         last_contact: None,
-        is_active: false,
+        status: Status::Offline,
     };
     // The roster's have read.
     let seen = |agent: &str| AgentView {
         last_contact: Some(START),
-        is_active: true,
+        status: Status::Active,
         ..view(agent)
     };
     let here = ["dev-a", "dev-b", "pm"].map(seen);

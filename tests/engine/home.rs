@@ -99,7 +99,7 @@ fn said(project: &str) -> Vec<Command> {
     said.push(
         agents::Command::List {
             project: named,
-            active_only: false,
+            which: Which::All,
         }
         .into(),
     );

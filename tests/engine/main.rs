@@ -71,7 +71,7 @@ mod workers_names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use relay::engine::agents::NamedAs;
+use relay::engine::agents::{NamedAs, Which};
 use relay::engine::handling::Mode;
 use relay::engine::limits::{
     Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SETTLE_SLACK_MS,
@@ -600,5 +600,6 @@ const SIGNS: [Sign; 19] = [
 
 fn list(project: Option<&str>, active_only: bool) -> Command {
     let project = project.map(str::to_owned);
-    agents::Command::List { project, active_only }.into()
+    let which = if active_only { Which::Active } else { Which::All };
+    agents::Command::List { project, which }.into()
 }

@@ -292,8 +292,7 @@ fn who_is_there_is_said_with_its_program_and_whom_it_works_for() {
     );
     assert_eq!(
         text(&mut relay, BOB, 3, "relay_who", json!({})),
-        "5 agent(s) online:\n- Alice (unknown) - idle\n- Bob (claude) - active [worker of: Alice]\n\
-         - dev-a (unknown) - idle\n- dev-b (unknown) - idle\n- pm (unknown) - idle"
+        "2 agent(s) online:\n- Alice (unknown) - idle\n- Bob (claude) - active [worker of: Alice]"
     );
     assert_eq!(
         text(&mut relay, BOB, 4, "relay_who", json!({"project": "web"})),

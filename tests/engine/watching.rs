@@ -236,7 +236,11 @@ fn agents_change_when_one_comes_and_goes_and_says_something_else() {
     relay.close(OTHER, Ending::Broken);
     assert_eq!(relay.register(OTHER, other), [opened(OTHER, "qa"), who(OWN)]);
     relay.close(OTHER, Ending::Broken);
-    assert_eq!(relay.close(NEW, Ending::Broken), NONE, "it stays for a while");
+    assert_eq!(
+        relay.close(NEW, Ending::Broken),
+        [who(OWN)],
+        "it is offline, and stays for a while"
+    );
     let leaves_at = START.plus_millis(TRANSIENT_MS);
     assert_eq!(
         relay.engine.poll_timeout(),

@@ -1,5 +1,6 @@
 //! Workers: which names they may have, how many there may be, and that nobody is called as the relay is.
 
+use relay::engine::agents::Status;
 use relay::engine::limits::{MODEL_BYTES_MAX, TASK_BYTES_MAX, WORKER_DEPTH_MAX};
 use relay::engine::workers::{Asked, Command as Ask, Happened, Refusal as NotDone};
 use relay::engine::{RELAY, RandomBytes, WorkerId};
@@ -305,7 +306,7 @@ fn nobody_is_called_as_the_relay_is_and_nothing_is_sent_to_it() {
 #[test]
 fn a_worker_that_has_not_spoken_counts_as_never_there_and_is_not_active() {
     let mut relay = Relay::told_within(SPACIOUS);
-    let is_active = |relay: &mut Relay, call: u64| {
+    let status = |relay: &mut Relay, call: u64| {
         let agent = name("tester");
         let effects = relay.call(A, call, agents::Command::Find { agent }.into());
         let [
@@ -317,7 +318,7 @@ fn a_worker_that_has_not_spoken_counts_as_never_there_and_is_not_active() {
         else {
             panic!("{effects:?}");
         };
-        (found.is_active, found.last_contact)
+        (found.status, found.last_contact)
     };
     let note = |relay: &mut Relay, call: u64| {
         let effects = relay.call(A, call, post(Some("pm"), "tester", "there?"));
@@ -333,18 +334,19 @@ fn a_worker_that_has_not_spoken_counts_as_never_there_and_is_not_active() {
         absence.clone()
     };
     relay.has_worker(1, FIRST, "tester");
-    assert_eq!(is_active(&mut relay, 2), (false, None));
+    assert_eq!(status(&mut relay, 2), (Status::Idle, None));
     assert!(note(&mut relay, 3).is_some());
     relay.open(OF_WORKER, Carrier::Stream, Some("tester"));
     relay.call(OF_WORKER, 4, look("tester"));
-    assert_eq!(is_active(&mut relay, 5), (true, Some(START)));
+    assert_eq!(status(&mut relay, 5), (Status::Active, Some(START)));
     assert_eq!(note(&mut relay, 6), None);
     relay.close(OF_WORKER, Ending::Orderly);
     relay.happens(FIRST, exited(1, ""));
+    assert_eq!(status(&mut relay, 9), (Status::Offline, Some(START)));
     relay.has_worker(7, SECOND, "tester");
     assert_eq!(
-        is_active(&mut relay, 8),
-        (false, None),
+        status(&mut relay, 8),
+        (Status::Idle, None),
         "what the one before did is not its own"
     );
 }

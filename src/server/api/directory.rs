@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::{answer, answer_of, asked, call, object};
-use crate::engine::agents::{self, AgentView};
+use crate::engine::agents::{self, AgentView, Status, Which};
 use crate::engine::channels::{self, ChannelView};
 use crate::engine::groups::{self, GroupView, Member};
 use crate::engine::{AgentName, DEFAULT_PROJECT};
@@ -92,7 +92,7 @@ enum ChangeChannel {
 }
 
 /// `POST /api/agents`: answers `{"agents": [{"agent", "role"?, "module"?, "cli"?, "parent"?, "cwd"?, "status", "last_contact"}]}`, in the
-/// order of their names; `status` is `active` or `offline`, and `last_contact` null where there was none since the start.
+/// order of their names; `status` is `active`, `idle` or `offline`, and `last_contact` null where there was none since the start.
 pub(in crate::server) async fn list_agents(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(link): ConnectInfo<Link>,
@@ -103,7 +103,8 @@ pub(in crate::server) async fn list_agents(
         Err(response) => return *response,
     };
     let project = Some(project.unwrap_or_else(|| "*".to_owned()));
-    answer(&shared, &link, agents::Command::List { project, active_only }).await
+    let which = if active_only { Which::Active } else { Which::All };
+    answer(&shared, &link, agents::Command::List { project, which }).await
 }
 
 /// `POST /api/groups`: answers `{"groups": [{"group", "description", "created_at", "created_by", "members"}]}`, where `members` counts them; of
@@ -258,7 +259,11 @@ fn write_agent(json: &mut Json<'_>, agent: &AgentView) {
                 object.member(field).string(said);
             }
         }
-        let status = if agent.is_active { "active" } else { "offline" };
+        let status = match agent.status {
+            Status::Active => "active",
+            Status::Idle => "idle",
+            Status::Offline => "offline",
+        };
         object.member("status").plain(status);
         let last_contact = object.member("last_contact");
         match agent.last_contact {

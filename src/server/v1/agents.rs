@@ -11,7 +11,7 @@ use super::asked::{Asked, Session};
 use super::envelope::{Answer, Data, Failure};
 use super::workspaces::of_workspace;
 use super::{Api, channels};
-use crate::engine::agents::{self, AgentView, Registration};
+use crate::engine::agents::{self, AgentView, Registration, Status};
 use crate::engine::{AgentName, Reply, Timestamp, Who, mail, shown};
 use crate::server::limits::{AGENT_CARD_BYTES_MAX, AGENT_CARDS_MAX};
 use crate::server::nodes::agent_id;
@@ -267,5 +267,9 @@ fn shown_agent(asked: &Asked, view: &AgentView) -> Value {
 }
 
 fn status_of(view: &AgentView) -> &'static str {
-    if view.is_active { "online" } else { "offline" }
+    match view.status {
+        Status::Active => "online",
+        Status::Idle => "away",
+        Status::Offline => "offline",
+    }
 }

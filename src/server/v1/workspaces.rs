@@ -132,7 +132,7 @@ async fn since(asked: &Asked, name: &str) -> Result<Option<Timestamp>, Failure> 
 pub(super) async fn of_workspace(asked: &Asked, workspace: &str) -> Result<Vec<agents::AgentView>, Failure> {
     let list = agents::Command::List {
         project: Some(workspace.to_owned()),
-        active_only: false,
+        which: agents::Which::All,
     };
     let reply = asked.call(Who::Agent(None), list).await?;
     let Reply::Agents(agents::Reply::Listed { agents, .. }) = reply else {

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use super::{VERSION, You, channel, seen_from, you};
-use crate::engine::agents::AgentView;
+use crate::engine::agents::{AgentView, Status};
 use crate::engine::room::{Escapes, Form, Room};
 use crate::engine::{Command, Reply, agents, mail};
 use crate::tools::text::{Json, which_fit};
@@ -32,7 +32,7 @@ pub(super) fn agents_to_json(reply: &Reply, reply_max: ReplyBytes, json: &mut Js
             object
                 .member("cli")
                 .string(profile.cli.as_deref().unwrap_or("unknown"));
-            object.member("idle").boolean(!agent.is_active);
+            object.member("idle").boolean(agent.status != Status::Active);
             for (name, value) in [
                 ("role", &profile.role),
                 ("parent", &profile.parent),

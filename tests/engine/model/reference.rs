@@ -32,7 +32,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use relay::engine::address::Home;
-use relay::engine::agents::{NamedAs, Profile, Registration};
+use relay::engine::agents::{NamedAs, Profile, Registration, Which};
 use relay::engine::limits::{
     ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, GONE_MIN, IDEMPOTENCY_KEY_BYTES_MAX,
     IDEMPOTENCY_MS, IDLE_PARTS, PROFILE_BYTES_MAX, READERS_MAX, RECENT_BYTES_MAX, RECENT_MAX,
@@ -195,6 +195,8 @@ struct Agent {
     last_contact: Option<Timestamp>,
     /// The session that did so.
     last_session: Option<SessionId>,
+    /// The last of its sessions has ended since, as far as that says something.
+    has_left: bool,
     /// When a transient agent without a session is to go, if nothing is in its inbox.
     leaves_at: Option<Timestamp>,
 }
@@ -356,6 +358,7 @@ impl Agent {
             instance: None,
             transient: false,
             last_contact: None,
+            has_left: false,
             last_session: None,
             leaves_at: None,
         }

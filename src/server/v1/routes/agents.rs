@@ -48,7 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Either,
         takes: "`?status=online\\|offline\\|away\\|all`",
         answers: "a list of `{id, name, type, status, persona, metadata, last_seen, created_at}`",
-        note: "All agents of the workspace, however they came. `online` is who did something in the last two minutes, or waits; relay calls nobody `away`.",
+        note: "All agents of the workspace, however they came. `online` is who did something in the last two minutes and is there, or waits; `away` is who is there and did nothing for so long.",
         to: || get(agents::list),
     },
     Route {

@@ -311,8 +311,12 @@ marks! { Mark:
     FoundNoAgent,
     /// The agents of another project are listed.
     ListOfAnotherProject,
-    /// Some are not listed because they are not active.
+    /// Some are not listed because they are not active, or not there.
     ListWithoutTheInactive,
+    /// An agent is there, and has done nothing for a while.
+    Idle,
+    /// A session begins of an agent that had left.
+    ComesBack,
     /// A bound session gives its own name without its project.
     BoundNamedItselfWithoutProject,
     /// An agent is registered that was not there.

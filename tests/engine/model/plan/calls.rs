@@ -1,6 +1,7 @@
 //! What sessions ask for.
 
 use relay::engine::DEFAULT_PROJECT;
+use relay::engine::agents::Which;
 use relay::engine::records::{self, Of, Range};
 use relay::engine::room::{Escapes, Form, Room};
 use relay::engine::trace::ShownTo;
@@ -277,8 +278,12 @@ impl Plan {
             Some("no name"),
         ];
         let project = self.rng.pick(&projects).map(str::to_owned);
-        let active_only = self.rng.percent(50);
-        agents::Command::List { project, active_only }.into()
+        let which = match self.rng.below(4) {
+            0 => Which::Present,
+            1 => Which::Active,
+            _ => Which::All,
+        };
+        agents::Command::List { project, which }.into()
     }
 
     /// Says something of one of the messages that were seen, several times of the same.

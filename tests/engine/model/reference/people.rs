@@ -50,9 +50,11 @@ impl Model {
         self.spoke_for = Some(name.clone());
         let waits = self.itself_waits(name);
         if let Some(agent) = self.agent(name) {
-            let was_active = agent
-                .last_contact
-                .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+            let was_active = !agent.has_left
+                && agent
+                    .last_contact
+                    .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+            agent.has_left = false;
             agent.last_contact = Some(now);
             agent.last_session = Some(session);
             if !was_active && !waits {
@@ -84,6 +86,7 @@ impl Model {
         let own = open.agent.as_ref().map_or("default", |agent| agent.project());
         let answer = match command {
             agents::Command::WhoAmI => {
+                self.looks(now, open);
                 self.marks.reach(Mark::WhoAmI);
                 agents::Reply::You {
                     agent: open.agent.clone(),
@@ -101,18 +104,26 @@ impl Model {
                 self.marks.reach_if(found.is_none(), Mark::FoundNoAgent);
                 agents::Reply::Found(found)
             }
-            agents::Command::List { project, active_only } => {
+            agents::Command::List { project, which } => {
                 let asked = project.as_deref().filter(|project| !project.is_empty());
                 let asked = self.project(asked.unwrap_or(own));
                 if asked != "*" {
                     names(&[("project", asked)])?;
                 }
+                let asked = asked.to_owned();
+                self.looks(now, open);
                 let mut listed = self.agents.clone();
                 listed.retain(|agent| asked == "*" || agent.name.project() == asked);
                 listed.sort_by(|one, other| one.name.cmp(&other.name));
                 let mut views: Vec<AgentView> = listed.iter().map(|agent| self.view(now, agent)).collect();
                 let all = views.len();
-                views.retain(|view| view.is_active || !active_only);
+                let any_idle = views.iter().any(|view| view.status == agents::Status::Idle);
+                self.marks.reach_if(any_idle, Mark::Idle);
+                views.retain(|view| match which {
+                    Which::All => true,
+                    Which::Present => view.status != agents::Status::Offline,
+                    Which::Active => view.status == agents::Status::Active,
+                });
                 self.marks
                     .reach_if(asked != "*" && asked != own, Mark::ListOfAnotherProject);
                 self.marks
@@ -123,10 +134,14 @@ impl Model {
                 }
             }
         };
-        if matches!(answer, agents::Reply::You { .. } | agents::Reply::Listed { .. }) {
-            self.spoke_for = open.agent.clone();
-        }
         Ok(vec![self.answer(open, call, Reply::Agents(answer))])
+    }
+
+    /// Looking around is a sign of life, too.
+    fn looks(&mut self, now: Timestamp, open: &Open) {
+        if let Some(agent) = &open.agent {
+            self.contact(now, open.session, agent);
+        }
     }
 
     /// Tells whether an agent waits for something itself, and not only the person in its stead.
@@ -141,12 +156,30 @@ impl Model {
         } else {
             agent.last_contact
         };
+        let mut open = self.sessions.iter();
+        let is_open = open.any(|open| {
+            let is_bound = open.agent.as_ref() == Some(&agent.name);
+            !open.fenced && (is_bound || Some(open.session) == agent.last_session)
+        });
+        let status = match (self.is_active(now, agent), is_open) {
+            (true, _) => agents::Status::Active,
+            (false, true) => agents::Status::Idle,
+            (false, false) => agents::Status::Offline,
+        };
         AgentView {
             name: agent.name.clone(),
             profile: agent.profile.clone(),
             last_contact,
-            is_active: last_contact.is_some_and(|at| now.millis_since(at) < ACTIVE_MS),
+            status,
         }
+    }
+
+    /// Tells whether an agent has done something a moment ago and has not left, or waits for something.
+    fn is_active(&self, now: Timestamp, agent: &Agent) -> bool {
+        let is_recent = agent
+            .last_contact
+            .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+        self.itself_waits(&agent.name) || (is_recent && !agent.has_left)
     }
 }
 
@@ -397,10 +430,12 @@ impl Model {
         }
         let mut is_other = is_new;
         if takes_over || is_new {
-            let was_active = agent
-                .last_contact
-                .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+            let was_active = !agent.has_left
+                && agent
+                    .last_contact
+                    .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
             is_other |= !was_active && !waits;
+            agent.has_left = false;
             agent.last_contact = Some(now);
         }
         agent.transient = before.transient && registration.transient;
@@ -480,6 +515,11 @@ impl Model {
             .expect("it is there for as long as its sessions");
         if agent.transient {
             agent.leaves_at = Some(now.plus_millis(TRANSIENT_MS));
+        }
+        // A client that has a connection for each call ends them all the time, but for that of a process.
+        let lasts = open.carrier == Carrier::Stream || agent.instance.is_some();
+        if lasts && !std::mem::replace(&mut agent.has_left, true) {
+            self.changed.push(Changed::Agents(name.project().to_owned()));
         }
     }
 

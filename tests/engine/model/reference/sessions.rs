@@ -23,6 +23,11 @@ impl Model {
         }
         if let Some(agent) = agent.as_ref().and_then(|agent| self.agent(agent)) {
             agent.leaves_at = None;
+            let project = agent.name.project().to_owned();
+            if std::mem::take(&mut agent.has_left) {
+                self.marks.reach(Mark::ComesBack);
+                self.changed.push(Changed::Agents(project));
+            }
         }
         self.sessions.push(Open {
             client: None,
