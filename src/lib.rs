@@ -9,6 +9,7 @@
 //! - `terminal`: what a person's terminal is shown of text from outside.
 //! - `json_halves`: JSON of JavaScript's that was cut within a character, as the library reads it.
 //! - `line_queue`: lines on their way to stdout or stderr, which may be slow, full or gone; `diagnostics`: those of stderr.
+//! - `redact`: secrets, which must not be in what is told; the SDK has the same file.
 //! - `cli`: a file per subcommand; the stdio bridge is one of them.
 //!
 //! # One call
@@ -44,6 +45,8 @@ mod json_halves;
 mod line_queue;
 #[cfg(feature = "server")]
 mod process;
+#[cfg(feature = "server")]
+mod redact;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

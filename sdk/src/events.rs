@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::redact::redact;
+use super::redact::{redact, redact_json};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,23 +97,10 @@ impl AgentSessionEvent {
             },
             Self::Notified { kind, data } => Self::Notified {
                 kind,
-                data: redacted(data),
+                data: redact_json(data),
             },
             Self::Connected | Self::Accepted { .. } | Self::Delivered { .. } => self,
         }
-    }
-}
-
-/// Takes secrets out of all texts of a JSON value.
-fn redacted(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(redact(&text).into_owned()),
-        Value::Array(values) => values.into_iter().map(redacted).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, value)| (name, redacted(value)))
-            .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
 

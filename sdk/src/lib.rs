@@ -34,6 +34,7 @@ mod error;
 mod events;
 mod message;
 mod node;
+#[path = "../../src/redact.rs"]
 mod redact;
 mod runner;
 

@@ -1,5 +1,5 @@
 //! What agents say of their own sessions: that one starts, that a turn begins, what a tool does. It is kept for whoever asks, told to
-//! observers, and changes nothing.
+//! observers, both without the secrets in it, and changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,6 +13,7 @@ use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
 use super::{agents, observers};
 use crate::engine::{AgentName, shown};
+use crate::redact::redact_json;
 use crate::server::limits::{
     SESSION_COUNTERS_MAX, SESSION_EVENT_BYTES_MAX, SESSION_EVENTS_BYTES_MAX, SESSION_EVENTS_MAX,
     SESSION_EVENTS_SHOWN, SESSION_EVENTS_SHOWN_MAX,
@@ -122,6 +123,7 @@ pub(super) async fn say(asked: Asked) -> Answer {
         known = known_agent(&asked).await?;
     };
     let agent = known.agent;
+    let payload = redact_json(payload);
     let event = Arc::new(SessionEvent {
         number: said.number(&agent),
         agent,

@@ -61,6 +61,23 @@ fn an_agent_says_what_its_session_does_and_whoever_asks_is_shown_it() {
 }
 
 #[test]
+fn what_a_session_says_is_told_and_kept_without_its_secrets() {
+    let world = World::new();
+    let path = format!("/v1/ws?token={}", world.key);
+    let mut observer = upgrade_at(&world, &path).expect("it is let in");
+    let (key, bob) = (&world.key, &world.bob);
+    let payload = json!({"output": format!("my token is {bob}"), "env": [key, "sk-ant-0123456789abcdefghij"], "exit": 0});
+    let redacted =
+        json!({"output": "my token is [redacted]", "env": ["[redacted]", "[redacted]"], "exit": 0});
+    let said = world.done(PATH, bob, &json!({"type": "tool.output", "payload": payload}));
+    assert_eq!(said["payload"], redacted);
+    assert_eq!(world.seen(PATH, bob)[0]["payload"], redacted);
+    let told = observer.read().expect("an event");
+    let told: Value = serde_json::from_str(told.to_text().expect("text")).expect("JSON");
+    assert_eq!(told["event"]["payload"], redacted);
+}
+
+#[test]
 fn what_may_not_be_said_of_a_session_is_refused_and_named() {
     let world = World::new();
     let good = json!({"type": "turn.started"});

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
 /// What stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -30,8 +31,23 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     SECRETS.replace_all(text, REDACTED)
 }
 
+/// Does so in all texts of a JSON value; the names of members stay.
+pub fn redact_json(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(redact(&text).into_owned()),
+        Value::Array(values) => values.into_iter().map(redact_json).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (name, redact_json(value)))
+            .collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -66,5 +82,14 @@ mod tests {
         ] {
             assert_eq!(redact(text), text);
         }
+    }
+
+    #[test]
+    fn they_are_taken_out_of_all_texts_of_a_json_value() {
+        let key = "rk_live_0123456789abcdef";
+        assert_eq!(
+            redact_json(json!({"output": [key, {"text": format!("it is {key}")}], "count": 1, "none": null})),
+            json!({"output": ["[redacted]", {"text": "it is [redacted]"}], "count": 1, "none": null})
+        );
     }
 }
