@@ -98,7 +98,7 @@ test('a release is a tarball, two packages for npm, the crate, and the sums of a
   );
 
   const inCrate = (await listed(t, path.join(dist, crate))).map(({ name }) => name.replace(`relay-${version}/`, ''));
-  const outside = inCrate.filter((file) => !/^(src\/.*\.(rs|md)|docs\/[A-Z-]+\.md)$/.test(file));
+  const outside = inCrate.filter((file) => !/^(src\/.*\.(rs|md)|docs\/([A-Z-]+|specifications\/[A-Za-z-]+)\.md)$/.test(file));
   assert.deepEqual(outside.sort(), [
     '.cargo_vcs_info.json',
     'Cargo.lock',
@@ -111,6 +111,13 @@ test('a release is a tarball, two packages for npm, the crate, and the sums of a
     'plugin/skills/multi-agent-kickoff/templates/pm-prompt.md',
     'plugin/skills/multi-agent-kickoff/templates/relay-paragraph.md',
   ]);
+  const told = inCrate.filter((file) => /^(README|docs\/.*)\.md$/.test(file)).flatMap((file) => {
+    const text = readFileSync(path.join(made.folder, file), 'utf8');
+    return [...text.matchAll(/\]\((?!https?:)([^)#]+\.md)/g)].map(([, name]) => path.join(path.dirname(file), name));
+  });
+  assert.ok(told.includes('docs/specifications/README.md'), told.join(' '));
+  const ofDocuments = told.filter((file) => file.startsWith('docs/'));
+  assert.deepEqual(ofDocuments.filter((file) => !inCrate.includes(file)), [], 'what the documents lead to is in the crate');
   const sources = inCrate.filter((file) => file.endsWith('.rs'));
   assert.ok(sources.includes('src/main.rs'));
   const built = sources.flatMap((file) => {
