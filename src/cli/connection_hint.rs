@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use hyper::Uri;
 
-use super::install::editors::{SHELL_AGENT, Transport};
+use super::install::editors::{Id, SHELL_AGENT, Transport};
 use super::install::json::Json;
 use super::install::said::Said;
 use super::install::scopes::{self, Scope};
@@ -211,7 +211,7 @@ impl Server {
     /// The port that `relay mcp` is started for.
     fn bridge_port(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<u16> {
         let entry = all_expanded(&self.0, variable);
-        let said = Said::of(&entry);
+        let said = Said::of(&entry, Id::Claude);
         if said.transport != Some(Transport::Stdio) {
             return None;
         }

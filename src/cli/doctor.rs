@@ -185,9 +185,10 @@ async fn report(
         .filter_map(|seen| Some((&seen.target.path, seen.is_global, seen.parts.server.as_ref()?)));
     let own = seen.iter().find(|seen| seen.parts.server.is_some());
     let beside = beside::entries(editor, directories, own.map(|own| own.target.path.as_path()));
-    let leading = beside.iter().filter(|beside| beside.leads());
+    let leading = beside.iter().filter(|beside| beside.leads(editor.id));
     let servers = servers.chain(leading.map(|beside| (&beside.file, false, &beside.entry)));
-    let asked = servers.map(|(file, is_global, server)| configured(file, is_global, server, token));
+    let asked =
+        servers.map(|(file, is_global, server)| configured(file, is_global, server, editor.id, token));
     let (found, configured) = tokio::join!(found(editor), join_all(asked));
     let mut report = Report {
         editor: id(editor),

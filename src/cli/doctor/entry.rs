@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::cli::client::{ClientError, health_of};
 use crate::cli::discover::{Found, Way, discover_with};
+use crate::cli::install::editors::Id;
 use crate::cli::install::json::Json;
 use crate::cli::install::members::{self, address, command};
 use crate::cli::or_none::OrNone;
@@ -55,8 +56,14 @@ enum NoAnswer {
 }
 
 /// Asks the relay to which an entry leads, as that would.
-pub async fn configured(file: &Path, is_global: bool, server: &Json, token: Option<&Token>) -> Configured {
-    let (leads_to, place) = way(server);
+pub async fn configured(
+    file: &Path,
+    is_global: bool,
+    server: &Json,
+    editor: Id,
+    token: Option<&Token>,
+) -> Configured {
+    let (leads_to, place) = way(server, editor);
     let answer = match &place {
         Ok(place) => ask(place.clone(), server, token).await,
         Err(reason) => Err(NoAnswer::Other(reason.clone())),
@@ -80,8 +87,8 @@ pub async fn configured(file: &Path, is_global: bool, server: &Json, token: Opti
 }
 
 /// Returns where an entry leads, in words and as a place; none is for the bridge to find.
-fn way(server: &Json) -> (String, Result<Option<Place>, String>) {
-    if members::Way::of(server) == Some(members::Way::Address)
+fn way(server: &Json, editor: Id) -> (String, Result<Option<Place>, String>) {
+    if members::Way::of(server, editor) == Some(members::Way::Address)
         && let Some(address) = address(server)
     {
         let place = place(address).map(Some);
@@ -398,7 +405,7 @@ mod tests {
                 Err("it names neither an address nor a command".to_owned()),
             ),
         ] {
-            assert_eq!(way(&entry), (leads_to.to_owned(), place));
+            assert_eq!(way(&entry, Id::Claude), (leads_to.to_owned(), place));
         }
     }
 }

@@ -31,7 +31,7 @@ pub fn off(editor: &Editor, seen: &[Seen], directories: &Directories) -> Vec<Str
         }
         Id::Opencode => {
             let entry = seen.iter().find_map(|seen| seen.parts.server.as_ref());
-            let entry = entry.filter(|entry| is_relays(entry));
+            let entry = entry.filter(|entry| is_relays(entry, editor.id));
             let files = beside::layers(editor.id, directories);
             lines.extend(entry.into_iter().flat_map(|entry| of_opencode(entry, &files)));
         }
@@ -41,7 +41,9 @@ pub fn off(editor: &Editor, seen: &[Seen], directories: &Directories) -> Vec<Str
 }
 
 fn tools_of_entry(seen: &Seen) -> Vec<String> {
-    let Some(entry) = seen.parts.server.as_ref().filter(|entry| is_relays(entry)) else {
+    let editor = seen.target.editor.id;
+    let entry = seen.parts.server.as_ref();
+    let Some(entry) = entry.filter(|entry| is_relays(entry, editor)) else {
         return Vec::new();
     };
     let names = |member: &str| -> Option<Vec<&str>> {
@@ -49,7 +51,7 @@ fn tools_of_entry(seen: &Seen) -> Vec<String> {
         Some(listed.iter().filter_map(Json::as_text).collect())
     };
     let line = |member: &str, what: &str, is_out: &dyn Fn(&str) -> bool| {
-        let out: Vec<&str> = tools(entry).filter(|tool| is_out(tool)).collect();
+        let out: Vec<&str> = tools(entry, editor).filter(|tool| is_out(tool)).collect();
         let (file, out) = (
             seen.target.path.display(),
             (!out.is_empty()).then(|| out.join(", "))?,
@@ -70,8 +72,11 @@ fn tools_of_entry(seen: &Seen) -> Vec<String> {
 }
 
 /// The tools that an entry brings, but for the one of which a person decides.
-fn tools(entry: &Json) -> impl Iterator<Item = &'static str> {
-    let tools = Said::of(entry).toolsets().sets().flat_map(|set| set.tools);
+fn tools(entry: &Json, editor: Id) -> impl Iterator<Item = &'static str> {
+    let tools = Said::of(entry, editor)
+        .toolsets()
+        .sets()
+        .flat_map(|set| set.tools);
     let is_asked = |name: &str| format!("{}__{name}", ALLOWED.name) == ASKED.name;
     tools.map(|tool| tool.name).filter(move |name| !is_asked(name))
 }
@@ -139,7 +144,9 @@ fn of_opencode(entry: &Json, files: &[PathBuf]) -> Vec<String> {
     let is_denied = |value: &Json| {
         value.as_text() == Some("deny") || value.get("*").and_then(Json::as_text) == Some("deny")
     };
-    let tools: Vec<String> = tools(entry).map(|tool| format!("{NAME}_{tool}")).collect();
+    let tools: Vec<String> = tools(entry, Id::Opencode)
+        .map(|tool| format!("{NAME}_{tool}"))
+        .collect();
     let mut lines = Vec::new();
     for (member, is_off, what) in [
         (

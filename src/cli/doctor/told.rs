@@ -77,7 +77,7 @@ pub fn to_do(
         let is_global = seen.is_global && editor.servers.project.is_some();
         // A relay elsewhere is none that install leads to.
         let is_here = configured.reachable.is_some() && configured.port.is_some();
-        if is_here && members::address(server).is_some() && !is_relays(server) {
+        if is_here && members::address(server).is_some() && !is_relays(server, editor.id) {
             let file = seen.target.path.display();
             lines.push(format!(
                 "{file}: install and uninstall take it for another program's; put agent= into the query of its address"
@@ -88,7 +88,7 @@ pub fn to_do(
             let file = seen.target.path.display();
             format!("{file}: {flaw}; write it anew by: {install}")
         }));
-        let off = members::switched_off(server, editor.id).filter(|_| is_relays(server));
+        let off = members::switched_off(server, editor.id).filter(|_| is_relays(server, editor.id));
         lines.extend(off.map(|by| {
             let file = seen.target.path.display();
             format!("{file}: its entry is switched off, {by}; take that out")
@@ -96,7 +96,7 @@ pub fn to_do(
     }
     let own = seen.iter().find_map(|seen| seen.parts.server.as_ref());
     lines.extend(seen.iter().filter_map(|seen| {
-        let reason = named::lacks_name(seen.parts.server.as_ref()?, &directories.project)?;
+        let reason = named::lacks_name(seen.parts.server.as_ref()?, editor.id, &directories.project)?;
         Some(format!("{}: {reason}", seen.target.path.display()))
     }));
     lines.extend(off(editor, seen, directories));

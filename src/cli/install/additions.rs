@@ -27,18 +27,21 @@ fn keep_of_entry(new: &mut Parts, old: &Parts, editor: Id) -> Vec<String> {
     let (Some(new), Some(old)) = (&mut new.server, &old.server) else {
         return Vec::new();
     };
-    if is_relays(old) {
+    if is_relays(old, editor) {
         members::keep(new, old, editor);
     }
     let is_agent = |key: &String| {
         let environment = old
             .get(key)
             .filter(|_| ["env", "environment"].contains(&key.as_str()));
-        environment.is_some_and(|environment| said::is_agent_alone(new, old, environment))
+        environment.is_some_and(|environment| said::is_agent_alone(new, old, environment, editor))
     };
     let mut members = members::left_out(new, old);
     members.retain(|key| !is_agent(key));
-    said::left_out(new, old).into_iter().chain(members).collect()
+    said::left_out(new, old, editor)
+        .into_iter()
+        .chain(members)
+        .collect()
 }
 
 /// Adds to new hooks what a person has added to the old ones of the same event: to their commands, members such as a time limit or

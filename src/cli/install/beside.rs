@@ -139,8 +139,8 @@ pub fn layers(editor: Id, directories: &Directories) -> Vec<PathBuf> {
 
 impl Beside {
     /// Tells whether it says where relay is, and decides that.
-    pub fn leads(&self) -> bool {
-        self.counts != Counts::Under && members::Way::of(&self.entry).is_some()
+    pub fn leads(&self, editor: Id) -> bool {
+        self.counts != Counts::Under && members::Way::of(&self.entry, editor).is_some()
     }
 
     /// Says what it does to the entry that an installation writes, and how it is taken out; nothing if that means the same with it.
@@ -191,8 +191,8 @@ fn does(own: &Json, mixed: &Json, editor: &Editor) -> Option<String> {
             "is mixed with relay's entry, and keeps {name} from starting once it trusts the project: {flaw}"
         ));
     }
-    let leads_to = leads_to(mixed);
-    if leads_to != self::leads_to(own) {
+    let leads_to = leads_to(mixed, editor.id);
+    if leads_to != self::leads_to(own, editor.id) {
         return Some(format!(
             "is mixed with relay's entry, which leads to {leads_to} then"
         ));
@@ -202,8 +202,8 @@ fn does(own: &Json, mixed: &Json, editor: &Editor) -> Option<String> {
     off.map(|by| format!("is mixed with relay's entry, and switches it off: {by}"))
 }
 
-fn leads_to(entry: &Json) -> String {
-    let is_address = members::Way::of(entry) == Some(members::Way::Address);
+fn leads_to(entry: &Json, editor: Id) -> String {
+    let is_address = members::Way::of(entry, editor) == Some(members::Way::Address);
     let address = members::address(entry).filter(|_| is_address);
     address.map_or_else(|| members::command(entry).join(" "), str::to_owned)
 }

@@ -324,7 +324,7 @@ impl Editor {
 
     /// Tells whether an entry of relay's says of an address what no installation writes there: somebody has written it by hand.
     pub fn is_by_hand(&self, entry: &Json) -> bool {
-        let said = Said::of(entry);
+        let said = Said::of(entry, self.id);
         let Some(transport) = said.transport.filter(|transport| *transport != Transport::Stdio) else {
             return false;
         };
@@ -341,7 +341,7 @@ impl Editor {
 
     /// Tells whether an entry of relay's says more, or otherwise, than an installation writes that is told its way and its port alone.
     pub fn has_additions(&self, entry: &Json) -> bool {
-        let said = Said::of(entry);
+        let said = Said::of(entry, self.id);
         let is_as_written = |transport| {
             [true, false].into_iter().any(|has_token| {
                 let mut connection = any_connection(transport, has_token);
@@ -354,8 +354,9 @@ impl Editor {
     }
 
     /// Tells whether the same is added to two entries of relay's.
-    pub fn has_same_additions(entry: &Json, other: &Json) -> bool {
-        Said::of(entry).same_beside_way(&Said::of(other)) && members::same_beside_way(entry, other)
+    pub fn has_same_additions(&self, entry: &Json, other: &Json) -> bool {
+        let said = |entry| Said::of(entry, self.id);
+        said(entry).same_beside_way(&said(other)) && members::same_beside_way(entry, other)
     }
 }
 

@@ -41,12 +41,13 @@ pub enum Way {
 }
 
 impl Way {
-    /// Tells how an entry reaches its server: as its type says, if it has both a program and an address, or else by the program; none if it has
-    /// neither.
-    pub fn of(entry: &Json) -> Option<Self> {
+    /// Tells how an editor reaches the server of an entry, if that has both a program and an address: Gemini CLI by the address, whatever the type
+    /// says, and others as the type says, or else by the program. None if it has neither.
+    pub fn of(entry: &Json, editor: Id) -> Option<Self> {
         let typed = entry.get("type").and_then(Json::as_text);
         let typed = TYPES.iter().find(|(name, _)| Some(*name) == typed);
         match (entry.get("command"), address(entry)) {
+            (Some(_), Some(_)) if editor == Id::Gemini => Some(Self::Address),
             (Some(_), Some(_)) => Some(typed.map_or(Self::Command, |(_, way)| *way)),
             (Some(_), None) => Some(Self::Command),
             (None, Some(_)) => Some(Self::Address),
@@ -224,10 +225,10 @@ pub fn environment(entry: &Json) -> &'static str {
 /// Adds to a new entry what a person has added to the old one, as far as its editor takes that beside how relay is reached now: of an entry
 /// that reached it in another way, what belongs to both.
 pub fn keep(new: &mut Json, old: &Json, editor: Id) {
-    let Some(way) = Way::of(new) else {
+    let Some(way) = Way::of(new, editor) else {
         return;
     };
-    let is_same_way = Way::of(old) == Some(way);
+    let is_same_way = Way::of(old, editor) == Some(way);
     let unknown = other_environment(new);
     let (Json::Object(members), Json::Object(old_members)) = (&mut *new, old) else {
         return;
@@ -327,7 +328,7 @@ pub fn flaws(entry: &Json, editor: Id) -> Vec<String> {
     if entry.get("command").is_some() && address(entry).is_some() {
         flaws.push("it has both a command and an address".to_owned());
     }
-    let way = Way::of(entry);
+    let way = Way::of(entry, editor);
     flaws.extend(way.and_then(|way| flaw_of_type(entry, way)));
     flaws.extend(way.into_iter().flat_map(|way| {
         let others = members.iter().filter(|(key, _)| !says_way(key));

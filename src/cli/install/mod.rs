@@ -206,7 +206,9 @@ fn install(args: &Install) -> Result<End, InstallError> {
     for editor in &editors {
         let targets = plan::targets(editor, &directories, args.which.global);
         let said = targets.first().and_then(plan::server_there);
-        let said = said.map(|server| Said::of(&server)).unwrap_or_default();
+        let said = said
+            .map(|server| Said::of(&server, editor.id))
+            .unwrap_or_default();
         let mut connection = Connection {
             transport: transport(editor, args.transport, said.transport)?,
             port: args.port,
@@ -356,7 +358,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
             ));
         }
         for beside in beside::entries(editor, &directories, None) {
-            if is_relays(&beside.entry) {
+            if is_relays(&beside.entry, editor.id) {
                 say(&format!("{}: {}", editor.name, beside.stays()));
             }
         }

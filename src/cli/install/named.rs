@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use super::editors::Id;
 use super::json::Json;
 use super::said::Said;
 use crate::cli::identity::choice::Identities;
 use crate::cli::own_program;
 
-/// Says why the bridge of an entry does not start in a directory for want of a name; nothing if it does, or needs none.
-pub fn lacks_name(entry: &Json, directory: &Path) -> Option<String> {
-    if !Said::of(entry).needs_name() {
+/// Says why the bridge of an entry of an editor does not start in a directory for want of a name; nothing if it does, or needs none.
+pub fn lacks_name(entry: &Json, editor: Id, directory: &Path) -> Option<String> {
+    if !Said::of(entry, editor).needs_name() {
         return None;
     }
     let given = |name: &str| {

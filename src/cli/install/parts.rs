@@ -2,7 +2,6 @@
 
 use super::command::is_hook;
 use super::json::{self, Flaw, Json, Step};
-use super::said::is_relays;
 
 /// Under this name relay is among an editor's servers.
 pub const NAME: &str = "relay";
@@ -48,8 +47,8 @@ impl Parts {
         *self == Self::default()
     }
 
-    /// Returns what of them relay may have written: not an entry of its name that leads to another program.
-    pub fn own(&self) -> Self {
+    /// Returns what of them relay may have written: not an entry of its name of which `is_relays` says that it leads to another program.
+    pub fn own(&self, is_relays: impl Fn(&Json) -> bool) -> Self {
         let server = self.server.clone().filter(is_relays);
         Self {
             server,

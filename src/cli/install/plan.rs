@@ -165,7 +165,7 @@ pub fn server_there(target: &Target) -> Option<Json> {
 
 /// Tells whether there is an entry of relay's name among the servers in a file that leads to another program.
 pub fn has_other_server(target: &Target) -> bool {
-    server_there(target).is_some_and(|server| !is_relays(&server))
+    server_there(target).is_some_and(|server| !is_relays(&server, target.editor.id))
 }
 
 /// Returns what of relay's is to be in a file; `hooks` is the word by which a shell finds relay, where hooks are wanted.
@@ -321,7 +321,7 @@ impl Change {
 
     /// Says why the bridge of relay's entry in the file does not start for want of a name, if it does not.
     pub fn lacks_name(&self, directories: &Directories) -> Option<String> {
-        named::lacks_name(&self.server()?, &directories.project)
+        named::lacks_name(&self.server()?, self.target.editor.id, &directories.project)
     }
 
     /// Returns the entry of relay's name that is to be in the file.
@@ -372,7 +372,7 @@ impl Before {
                 .map_err(|flaw| flawed(target, flaw))?,
             None => Parts::default(),
         };
-        let own = there.own();
+        let own = there.own(|server| is_relays(server, target.editor.id));
         Ok(Self {
             was,
             backup,
@@ -449,7 +449,8 @@ impl Before {
     /// Takes out of what is kept what relay may have written; nothing if nothing is kept.
     fn kept_of_others(&self, target: &Target) -> Option<Kept> {
         let text = &self.kept.as_ref()?.text;
-        let mut own = target.content.parts(text).unwrap_or_default().own();
+        let there = target.content.parts(text).unwrap_or_default();
+        let mut own = there.own(|server| is_relays(server, target.editor.id));
         // What its owner has written for a relay is its owner's.
         own.server.take_if(|server| target.editor.is_by_hand(server));
         let had_relay = own.server.is_some() || !own.hooks.is_empty();
@@ -473,7 +474,7 @@ impl Before {
         }
         let is_kept = |own: &Json| {
             let server = kept.and_then(|kept| kept.server.as_ref());
-            server.is_some_and(|kept| Editor::has_same_additions(kept, own))
+            server.is_some_and(|kept| target.editor.has_same_additions(kept, own))
         };
         let has_additions = |own: &Json| target.editor.has_additions(own) && !is_kept(own);
         let is_of_entry = self.own.hooks.is_empty() || self.has_comments(target);

@@ -1,7 +1,7 @@
 //! What an entry of relay's says of how relay is reached, and for whom: an installation that is asked for nothing else keeps that.
 
 use super::command::is_relay;
-use super::editors::{Connection, Transport};
+use super::editors::{Connection, Id, Transport};
 use super::json::Json;
 use super::members::{self, Way, address};
 use crate::cli::place::DEFAULT_PORT;
@@ -22,11 +22,11 @@ const AGENT: &str = "RELAY_AGENT";
 /// The variable that names the port.
 const PORT: &str = "RELAY_PORT";
 
-/// Tells whether relay may have written an entry, whatever was added to it since: it leads to this machine by one of relay's own paths, at
+/// Tells whether relay may have written an entry of an editor, whatever was added to it since: it leads to this machine by one of relay's own paths, at
 /// relay's own port or with an agent in its query, or starts `relay mcp`. An entry of relay's name that does neither is another program's:
 /// many listen on this machine, and most of them at `/mcp`.
-pub fn is_relays(entry: &Json) -> bool {
-    Said::of(entry).transport.is_some()
+pub fn is_relays(entry: &Json, editor: Id) -> bool {
+    Said::of(entry, editor).transport.is_some()
 }
 
 /// What an entry says. Its host and its port are of the relay to which it has led.
@@ -51,9 +51,9 @@ pub struct Said {
 }
 
 impl Said {
-    /// Reads it; nothing is in it if the entry is not one that leads to a relay on this machine.
-    pub fn of(entry: &Json) -> Self {
-        let said = match Way::of(entry) {
+    /// Reads it as an editor does; nothing is in it if the entry is not one that leads to a relay on this machine.
+    pub fn of(entry: &Json, editor: Id) -> Self {
+        let said = match Way::of(entry, editor) {
             Some(Way::Command) => Self::of_command(entry),
             Some(Way::Address) => address(entry).and_then(Self::of_address),
             None => None,
@@ -236,13 +236,13 @@ impl Said {
 }
 
 /// Returns what of how an entry of relay's reached it, and for whom, is not in the one that takes its place, each as it was written.
-pub fn left_out(new: &Json, old: &Json) -> Vec<String> {
-    let (now, was) = (Said::of(new), Said::of(old));
+pub fn left_out(new: &Json, old: &Json, editor: Id) -> Vec<String> {
+    let (now, was) = (Said::of(new, editor), Said::of(old, editor));
     let written = |option: &str, value: &str| match was.transport {
         Some(Transport::Stdio) => format!("--{option} {value}"),
         Some(Transport::Sse | Transport::Http) | None => format!("?{option}={value}"),
     };
-    let agent = was.agent.as_ref().filter(|_| !keeps_agent(new, old));
+    let agent = was.agent.as_ref().filter(|_| !keeps_agent(new, old, editor));
     let agent = agent.map(|agent| written("agent", agent));
     let host = was.host.as_ref().map(|host| written("host", host));
     let others = was.others.iter().filter(|other| !now.others.contains(other));
@@ -257,8 +257,8 @@ pub fn left_out(new: &Json, old: &Json) -> Vec<String> {
 }
 
 /// Tells whether the agent whose sessions an entry's are is that of the one that takes its place, by whichever word.
-fn keeps_agent(new: &Json, old: &Json) -> bool {
-    let (now, was) = (Said::of(new), Said::of(old));
+fn keeps_agent(new: &Json, old: &Json, editor: Id) -> bool {
+    let (now, was) = (Said::of(new, editor), Said::of(old, editor));
     let in_environment = |said: &Said| said.agents_in_environment.first().map(|(_, agent)| agent.clone());
     let Some(agent) = was.agent.clone().or_else(|| in_environment(&was)) else {
         return true;
@@ -270,10 +270,10 @@ fn keeps_agent(new: &Json, old: &Json) -> bool {
 }
 
 /// Tells whether an environment holds nothing but the agent, which the entry that takes the place of this one names otherwise.
-pub fn is_agent_alone(new: &Json, old: &Json, environment: &Json) -> bool {
+pub fn is_agent_alone(new: &Json, old: &Json, environment: &Json, editor: Id) -> bool {
     let is_agent = |(name, _): &(String, Json)| name == AGENT;
     let is_alone = matches!(environment, Json::Object(members) if members.iter().all(is_agent));
-    is_alone && is_relays(old) && keeps_agent(new, old)
+    is_alone && is_relays(old, editor) && keeps_agent(new, old, editor)
 }
 
 /// Takes the names of toolsets, if they are some.

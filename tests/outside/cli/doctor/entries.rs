@@ -310,3 +310,29 @@ fn of_two_addresses_of_gemini_cli_the_one_is_looked_at_that_it_takes() {
     let leads_to = report(&desk, "gemini", 0)["configured"][0]["leads_to"].clone();
     assert_eq!(leads_to, settings["mcpServers"]["relay"]["httpUrl"]);
 }
+
+#[test]
+fn of_a_program_and_an_address_of_gemini_cli_the_address_is_looked_at_which_it_takes() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    install(&desk, "gemini", relay.port);
+    let file = desk.project.join(".gemini/settings.json");
+    let mut settings = desk.json(&file);
+    let url = format!("http://localhost:{}/mcp?agent=pm", relay.port);
+    settings["mcpServers"]["relay"] =
+        json!({"httpUrl": url, "command": "relay-old", "excludeTools": ["read_messages"]});
+    desk.write(&file, &settings.to_string());
+    let said = report(&desk, "gemini", 1);
+    let configured = json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null}]);
+    assert_eq!(said["configured"], configured);
+    let file = file.display();
+    let to_do = json!([
+        format!(
+            "{file}: it has both a command and an address; write it anew by: {RELAY} install --editor gemini --port {}",
+            relay.port
+        ),
+        format!("{file}: excludeTools of its entry leaves out read_messages; take that out"),
+    ]);
+    assert_eq!(said["to_do"], to_do);
+}

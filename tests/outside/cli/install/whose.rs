@@ -128,6 +128,29 @@ fn an_entry_with_a_program_and_an_address_is_whose_its_type_says() {
 }
 
 #[test]
+fn an_entry_of_gemini_cli_with_a_program_and_an_address_is_whose_its_address_says() {
+    for (key, program, port, is_relays) in [
+        ("httpUrl", "other", 7331, true),
+        ("url", "other", 7331, true),
+        ("httpUrl", "relay", 9000, false),
+        ("url", "relay", 9000, false),
+    ] {
+        let desk = Desk::new();
+        let gemini = desk.project.join(".gemini/settings.json");
+        let mut entry = json!({"type": "stdio", "command": program, "args": ["mcp"]});
+        entry[key] = json!(format!("http://localhost:{port}/mcp"));
+        let settings = json!({"mcpServers": {"relay": entry, "other": {"command": "x"}}});
+        desk.write(&gemini, &settings.to_string());
+        let uninstall = ["uninstall", "--editor", "gemini"];
+        desk.relay(&uninstall)
+            .assert()
+            .code(if is_relays { 0 } else { 3 });
+        let is_left = desk.json(&gemini)["mcpServers"].get("relay").is_some();
+        assert_eq!(is_left, !is_relays, "{key} {port}");
+    }
+}
+
+#[test]
 fn what_install_has_written_for_another_port_is_its_own_in_each_editor() {
     for editor in [
         "claude", "codex", "gemini", "opencode", "cursor", "vscode", "windsurf", "zed",
