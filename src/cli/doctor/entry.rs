@@ -65,7 +65,7 @@ pub async fn configured(
 ) -> Configured {
     let (leads_to, place) = way(server, editor);
     let answer = match &place {
-        Ok(place) => ask(place.clone(), server, token).await,
+        Ok(place) => ask(place.clone(), server, editor, token).await,
         Err(reason) => Err(NoAnswer::Other(reason.clone())),
     };
     let (reachable, error, lacks_token) = match answer {
@@ -88,9 +88,7 @@ pub async fn configured(
 
 /// Returns where an entry leads, in words and as a place; none is for the bridge to find.
 fn way(server: &Json, editor: Id) -> (String, Result<Option<Place>, String>) {
-    if members::Way::of(server, editor) == Some(members::Way::Address)
-        && let Some(address) = address(server)
-    {
+    if let Some(address) = leading_address(server, editor) {
         let place = place(address).map(Some);
         let place =
             place.ok_or_else(|| "its address is none; accepted: http://HOST:PORT/sse or /mcp".to_owned());
@@ -121,8 +119,17 @@ fn way(server: &Json, editor: Id) -> (String, Result<Option<Place>, String>) {
     (command.join(" "), place)
 }
 
+/// Returns the address of an entry, unless that reaches its server by a program.
+fn leading_address(server: &Json, editor: Id) -> Option<&str> {
+    let is_address = members::Way::of(server, editor) == Some(members::Way::Address);
+    address(server).filter(|_| is_address)
+}
+
 /// Returns the project that the bridge of an entry is told.
-fn project(server: &Json) -> Result<Option<Project>, InvalidName> {
+fn project(server: &Json, editor: Id) -> Result<Option<Project>, InvalidName> {
+    if leading_address(server, editor).is_some() {
+        return Ok(None);
+    }
     let command = command(server);
     let said = option(&command, "--project").map(str::parse::<OrNone<Project>>);
     Ok(said.transpose()?.and_then(|project| project.0))
@@ -157,8 +164,8 @@ fn place(address: &str) -> Option<Place> {
 }
 
 /// Returns which token an entry sends.
-fn sent(server: &Json) -> Sent {
-    let is_remote = address(server).is_some();
+fn sent(server: &Json, editor: Id) -> Sent {
+    let is_remote = leading_address(server, editor).is_some();
     let names_variable = |key: &str| server.get(key).is_some();
     // The bridge takes it from its environment.
     if !is_remote || names_variable("bearer_token_env_var") {
@@ -184,11 +191,16 @@ fn sent(server: &Json) -> Sent {
 }
 
 /// Asks the relay that an entry means for its version, with the token that it sends; `token` is the one that its program would find in its environment.
-async fn ask(place: Option<Place>, server: &Json, token: Option<&Token>) -> Result<String, NoAnswer> {
-    let sent = &sent(server);
+async fn ask(
+    place: Option<Place>,
+    server: &Json,
+    editor: Id,
+    token: Option<&Token>,
+) -> Result<String, NoAnswer> {
+    let sent = &sent(server, editor);
     let other = |error: &dyn std::error::Error| NoAnswer::Other(error.to_string());
     // With one that is none the bridge does not start.
-    let project = project(server).map_err(|error| other(&error))?;
+    let project = project(server, editor).map_err(|error| other(&error))?;
     let found = match place {
         Some(place) => Found::at(place),
         None => {
@@ -275,11 +287,25 @@ mod tests {
                 Sent::Written("x".to_owned()),
             ),
             (
-                Json::object([url, ("headers", headers("X-Mine", "Bearer x"))]),
+                Json::object([url.clone(), ("headers", headers("X-Mine", "Bearer x"))]),
                 Sent::None,
             ),
+            // The address is not where it leads.
+            (
+                Json::object([
+                    url.clone(),
+                    ("type", text("stdio")),
+                    ("command", text("relay")),
+                    ("headers", headers("Authorization", "Bearer x")),
+                ]),
+                Sent::Variable,
+            ),
         ] {
-            assert_eq!(sent(&entry), expected, "{entry:?}");
+            assert_eq!(sent(&entry, Id::Claude), expected, "{entry:?}");
+        }
+        let of_both = Json::object([url, ("command", text("relay"))]);
+        for (editor, expected) in [(Id::Cursor, Sent::Variable), (Id::Gemini, Sent::None)] {
+            assert_eq!(sent(&of_both, editor), expected, "{editor:?}");
         }
     }
 

@@ -77,7 +77,8 @@ pub fn to_do(
         let is_global = seen.is_global && editor.servers.project.is_some();
         // A relay elsewhere is none that install leads to.
         let is_here = configured.reachable.is_some() && configured.port.is_some();
-        if is_here && members::address(server).is_some() && !is_relays(server, editor.id) {
+        let has_address = members::Way::of(server, editor.id) == Some(members::Way::Address);
+        if is_here && has_address && !is_relays(server, editor.id) {
             let file = seen.target.path.display();
             lines.push(format!(
                 "{file}: install and uninstall take it for another program's; put agent= into the query of its address"
