@@ -18,7 +18,7 @@ use serde::Serialize;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use self::entry::{Configured, configured};
+use self::entry::{Configured, Stands, configured};
 use self::hooks::{Hooks, state, trusted};
 use self::told::{text, to_do};
 use super::install::InstallError;
@@ -180,15 +180,19 @@ async fn report(
             Err(error) => broken.push(error),
         }
     }
-    let servers = seen
-        .iter()
-        .filter_map(|seen| Some((&seen.target.path, seen.is_global, seen.parts.server.as_ref()?)));
+    let servers = seen.iter().filter_map(|seen| {
+        let stands = if seen.is_global {
+            Stands::ForAll
+        } else {
+            Stands::InProject
+        };
+        Some((&seen.target.path, stands, seen.parts.server.as_ref()?))
+    });
     let own = seen.iter().find(|seen| seen.parts.server.is_some());
     let beside = beside::entries(editor, directories, own.map(|own| own.target.path.as_path()));
     let leading = beside.iter().filter(|beside| beside.leads(editor.id));
-    let servers = servers.chain(leading.map(|beside| (&beside.file, false, &beside.entry)));
-    let asked =
-        servers.map(|(file, is_global, server)| configured(file, is_global, server, editor.id, token));
+    let servers = servers.chain(leading.map(|beside| (&beside.file, Stands::Beside, &beside.entry)));
+    let asked = servers.map(|(file, stands, server)| configured(file, stands, server, editor.id, token));
     let (found, configured) = tokio::join!(found(editor), join_all(asked));
     let mut report = Report {
         editor: id(editor),

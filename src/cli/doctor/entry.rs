@@ -30,12 +30,23 @@ pub struct Configured {
     /// The port to which it leads, if it leads to one.
     #[serde(skip)]
     pub port: Option<u16>,
-    /// It stands in a file that counts for all projects.
+    /// Whose place that is.
     #[serde(skip)]
-    pub is_global: bool,
+    pub stands: Stands,
     /// The relay wants a token, and the entry sends none, or another one that is written there.
     #[serde(skip)]
     pub lacks_token: bool,
+}
+
+/// Where an entry stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// Where install writes for a project.
+    InProject,
+    /// Where it writes for all projects.
+    ForAll,
+    /// Where it writes nothing, maybe in a file into which it writes elsewhere.
+    Beside,
 }
 
 /// The token that an entry sends.
@@ -58,7 +69,7 @@ enum NoAnswer {
 /// Asks the relay to which an entry leads, as that would.
 pub async fn configured(
     file: &Path,
-    is_global: bool,
+    stands: Stands,
     server: &Json,
     editor: Id,
     token: Option<&Token>,
@@ -81,7 +92,7 @@ pub async fn configured(
         reachable,
         error,
         port,
-        is_global,
+        stands,
         lacks_token,
     }
 }

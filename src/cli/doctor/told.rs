@@ -1,6 +1,6 @@
 //! What is said of the editors: what is to be done about each, and all of it as a text for a person.
 
-use super::entry::Configured;
+use super::entry::{Configured, Stands};
 use super::hooks::Hooks;
 use super::off::off;
 use super::{Report, Seen, Settings, id};
@@ -56,13 +56,13 @@ pub fn to_do(
         let Some(error) = &configured.error else {
             continue;
         };
-        let is_global = configured.is_global && editor.servers.project.is_some();
+        let is_global = configured.stands == Stands::ForAll && editor.servers.project.is_some();
         let install = install_for(is_global, configured.port);
-        // What stands in a file of its own is none of install's.
-        let is_own = seen.iter().any(|seen| seen.target.path == configured.file);
         let what_to_do = match (configured.lacks_token, editor.can_send_token()) {
             (false, _) => String::new(),
-            (true, _) if !is_own => "; give it the header Authorization yourself".to_owned(),
+            (true, _) if configured.stands == Stands::Beside => {
+                "; give it the header Authorization yourself".to_owned()
+            }
             (true, true) => format!("; with that in RELAY_TOKEN, have it sent by: {install}"),
             (true, false) => format!(
                 "; give it the header Authorization yourself, or have the bridge send it by: {install} --transport stdio"

@@ -71,6 +71,38 @@ fn an_entry_that_sends_no_token_to_a_relay_that_wants_one_is_not_well_until_it_d
 }
 
 #[test]
+fn an_entry_of_the_local_scope_is_given_a_token_by_hand_though_install_writes_into_its_file() {
+    let desk = Desk::new();
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", "a-token-of-some-length")]);
+    let project = desk.project.to_str().expect("text").to_owned();
+    let url = format!("http://localhost:{}/sse?agent=", relay.port);
+    let local = json!({"mcpServers": {"relay": {"type": "sse", "url": url}}});
+    let file = desk.home.join(".claude.json");
+    desk.write(&file, &json!({"projects": {project: local}}).to_string());
+    let line = format!(
+        "{}: relay on localhost:{} wants its token, and this entry sends none; give it the header Authorization yourself",
+        file.display(),
+        relay.port
+    );
+    let to_do = report(&desk, "claude", 1)["to_do"].clone();
+    assert_eq!(to_do[0], json!(line), "{to_do}");
+}
+
+#[test]
+fn an_entry_with_a_program_and_an_address_is_asked_as_its_type_says() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let url = format!("http://localhost:{}/mcp?agent=", relay.port);
+    let args = json!(["mcp", "--project", "not one"]);
+    let entry = json!({"type": "http", "url": url, "command": RELAY, "args": args});
+    let file = desk.project.join(".mcp.json");
+    desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let said = report(&desk, "claude", 1);
+    let configured = json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null}]);
+    assert_eq!(said["configured"], configured);
+}
+
+#[test]
 fn a_bridge_is_well_where_it_finds_its_relay() {
     let desk = Desk::new();
     let relay = Relay::start();
