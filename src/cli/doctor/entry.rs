@@ -1,4 +1,4 @@
-//! Where an entry for relay among the servers of an editor leads, and whether a relay answers there. It must not know whose file it is in.
+//! Where an entry for relay among the servers of an editor leads, and whether a relay answers there. It must not know which files an editor has.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub struct Configured {
     pub reachable: Option<String>,
     /// Why not.
     pub error: Option<String>,
+    /// What was not tried, where a relay answers there and does not tell its version.
+    pub untried: Option<String>,
     /// The port to which it leads, if it leads to one.
     #[serde(skip)]
     pub port: Option<u16>,
@@ -59,11 +61,15 @@ enum Sent {
     Written(String),
 }
 
-/// Why a relay did not tell its version.
-enum NoAnswer {
-    /// As the entry asks, it is not let in.
+/// What comes of asking where an entry leads.
+enum Answer {
+    /// A relay has told its version.
+    Version(String),
+    /// A relay wants a token, and the entry's is not sent there.
+    Untried(String),
+    /// As the entry asks, a relay lets nobody in.
     LacksToken(String),
-    Other(String),
+    Error(String),
 }
 
 /// Asks the relay to which an entry leads, as that would.
@@ -77,12 +83,13 @@ pub async fn configured(
     let (leads_to, place) = way(server, editor);
     let answer = match &place {
         Ok(place) => ask(place.clone(), server, editor, token).await,
-        Err(reason) => Err(NoAnswer::Other(reason.clone())),
+        Err(reason) => Answer::Error(reason.clone()),
     };
-    let (reachable, error, lacks_token) = match answer {
-        Ok(version) => (Some(version), None, false),
-        Err(NoAnswer::LacksToken(error)) => (None, Some(error), true),
-        Err(NoAnswer::Other(error)) => (None, Some(error), false),
+    let lacks_token = matches!(answer, Answer::LacksToken(_));
+    let (reachable, untried, error) = match answer {
+        Answer::Version(version) => (Some(version), None, None),
+        Answer::Untried(untried) => (None, Some(untried), None),
+        Answer::LacksToken(error) | Answer::Error(error) => (None, None, Some(error)),
     };
     let place = place.ok().map(Option::unwrap_or_default);
     let port = place.filter(Place::is_this_machine).map(|place| place.port);
@@ -91,6 +98,7 @@ pub async fn configured(
         leads_to,
         reachable,
         error,
+        untried,
         port,
         stands,
         lacks_token,
@@ -202,25 +210,13 @@ fn sent(server: &Json, editor: Id) -> Sent {
 }
 
 /// Asks the relay that an entry means for its version, with the token that it sends; `token` is the one that its program would find in its environment.
-async fn ask(
-    place: Option<Place>,
-    server: &Json,
-    editor: Id,
-    token: Option<&Token>,
-) -> Result<String, NoAnswer> {
-    let sent = &sent(server, editor);
-    let other = |error: &dyn std::error::Error| NoAnswer::Other(error.to_string());
-    // With one that is none the bridge does not start.
-    let project = project(server, editor).map_err(|error| other(&error))?;
-    let found = match place {
-        Some(place) => Found::at(place),
-        None => {
-            let given = |name: &str| variable(server, name).map(OsString::from);
-            let variable = |name: &str| given(name).or_else(|| std::env::var_os(name));
-            discover_with(project.as_ref(), &variable).map_err(|error| other(&error))?
-        }
+async fn ask(place: Option<Place>, server: &Json, editor: Id, token: Option<&Token>) -> Answer {
+    let found = match found(place, server, editor) {
+        Ok(found) => found,
+        Err(reason) => return Answer::Error(reason),
     };
-    let token = match sent {
+    let sent = sent(server, editor);
+    let token = match &sent {
         Sent::None => None,
         Sent::Variable => token.cloned(),
         Sent::Written(written) => written.parse().ok(),
@@ -231,26 +227,49 @@ async fn ask(
         Way::Unix(_) => true,
     };
     let health = health_of(&found, token.filter(|_| is_here)).await;
-    let health = health.map(|(health, _)| health.version);
-    health.map_err(|error| match (&error, sent) {
+    let error = match health {
+        Ok((health, _)) => return Answer::Version(health.version),
+        Err(error) => error,
+    };
+    match (&error, sent) {
         (ClientError::TokenWanted { place }, Sent::None) => {
             let reason = format!("relay on {place} wants its token, and this entry sends none");
             if is_here {
-                NoAnswer::LacksToken(reason)
+                Answer::LacksToken(reason)
             } else {
                 // An installation would lead the entry to this machine.
-                NoAnswer::Other(format!("{reason}; give it the header Authorization yourself"))
+                Answer::Error(format!("{reason}; give it the header Authorization yourself"))
             }
         }
-        (ClientError::TokenWanted { place } | ClientError::TokenRefused { place }, Sent::Written(_))
-            if is_here =>
-        {
-            NoAnswer::LacksToken(format!(
+        (ClientError::TokenWanted { .. }, sent) if !is_here => {
+            let has = if sent == Sent::Variable {
+                "which this entry takes from a variable"
+            } else {
+                "and this entry has one"
+            };
+            Answer::Untried(format!(
+                "it wants its token, {has}; that was not tried, as a token is sent to this machine only"
+            ))
+        }
+        (ClientError::TokenWanted { place } | ClientError::TokenRefused { place }, Sent::Written(_)) => {
+            Answer::LacksToken(format!(
                 "relay on {place} has another token than the one in this entry"
             ))
         }
-        (error, _) => other(error),
-    })
+        (error, _) => Answer::Error(error.to_string()),
+    }
+}
+
+/// Finds the relay that an entry means: at its place, or as its bridge would.
+fn found(place: Option<Place>, server: &Json, editor: Id) -> Result<Found, String> {
+    // With a project that is none the bridge does not start.
+    let project = project(server, editor).map_err(|error| error.to_string())?;
+    let Some(place) = place else {
+        let given = |name: &str| variable(server, name).map(OsString::from);
+        let variable = |name: &str| given(name).or_else(|| std::env::var_os(name));
+        return discover_with(project.as_ref(), &variable).map_err(|error| error.to_string());
+    };
+    Ok(Found::at(place))
 }
 
 #[cfg(test)]

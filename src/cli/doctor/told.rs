@@ -186,13 +186,15 @@ pub fn text(reports: &[Report]) -> String {
             file,
             leads_to,
             reachable,
+            untried,
             ..
         } in &report.configured
         {
             lines.push(format!("  configured  {}: {leads_to}", file.display()));
-            lines.push(match reachable {
-                Some(version) => format!("  reachable   yes, relay {version}"),
-                None => "  reachable   no".to_owned(),
+            lines.push(match (reachable, untried) {
+                (Some(version), _) => format!("  reachable   yes, relay {version}"),
+                (None, Some(untried)) => format!("  reachable   yes; {untried}"),
+                (None, None) => "  reachable   no".to_owned(),
             });
         }
         if report.is_concerned() {

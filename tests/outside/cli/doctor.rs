@@ -71,7 +71,7 @@ fn what_is_connected_to_a_relay_that_runs_is_well_until_it_stops() {
     let expected = json!({
         "editor": "claude", "name": "Claude Code",
         "found": {"program": program, "version": "2.1.330 (Claude Code)"},
-        "configured": [{"file": file, "leads_to": url, "reachable": VERSION, "error": null}],
+        "configured": [{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}],
         "hooks": "current", "trusted": null, "broken": [], "to_do": [],
     });
     assert_eq!(report(&desk, "claude", 0), expected);

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// An address by which this machine is reached, and which is none of those by which it is known.
+const ELSEWHERE: &str = "0.0.0.0";
+
 #[test]
 fn an_entry_that_sends_no_token_to_a_relay_that_wants_one_is_not_well_until_it_does() {
     let desk = Desk::new();
@@ -89,6 +92,53 @@ fn an_entry_of_the_local_scope_is_given_a_token_by_hand_though_install_writes_in
 }
 
 #[test]
+fn a_token_for_a_relay_elsewhere_is_not_tried_and_that_is_nothing_to_be_done() {
+    let desk = Desk::new();
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", "a-token-of-some-length")]);
+    let port = relay.port.to_string();
+    let url = format!("http://{ELSEWHERE}:{port}/mcp?agent=pm");
+    let with_header = |value: &str| json!({"url": url, "headers": {"Authorization": value}});
+    let bridge = json!({"command": RELAY, "args": ["mcp", "--host", ELSEWHERE, "--port", port]});
+    let file = desk.project.join(".cursor/mcp.json");
+    let of_variable = "which this entry takes from a variable";
+    for (entry, has) in [
+        (
+            with_header("Bearer a-token-of-some-length"),
+            Some("and this entry has one"),
+        ),
+        (with_header("Bearer ${env:RELAY_TOKEN}"), Some(of_variable)),
+        (bridge, Some(of_variable)),
+        (json!({"url": url}), None),
+    ] {
+        desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+        let untried = has.map(|has| {
+            format!("it wants its token, {has}; that was not tried, as a token is sent to this machine only")
+        });
+        for token in ["", "a-token-of-some-length"] {
+            let code = i32::from(has.is_none());
+            let json = desk
+                .relay(&["doctor", "--json"])
+                .env("RELAY_TOKEN", token)
+                .assert()
+                .code(code);
+            let told: Value = serde_json::from_slice(&json.get_output().stdout).expect("it is JSON");
+            let cursor = told["editors"]
+                .as_array()
+                .expect("an array")
+                .iter()
+                .find(|told| told["editor"] == "cursor");
+            let configured = &cursor.expect("it is there")["configured"][0];
+            assert_eq!(configured["untried"], json!(untried), "{entry}");
+            assert_eq!(configured["error"].is_null(), has.is_some(), "{entry}");
+        }
+        let reachable = untried.map_or("no".to_owned(), |untried| format!("yes; {untried}"));
+        desk.relay(&["doctor"])
+            .assert()
+            .stdout(contains(format!("  reachable   {reachable}\n")));
+    }
+}
+
+#[test]
 fn an_entry_with_a_program_and_an_address_is_asked_as_its_type_says() {
     let desk = Desk::new();
     let relay = Relay::start();
@@ -98,7 +148,8 @@ fn an_entry_with_a_program_and_an_address_is_asked_as_its_type_says() {
     let file = desk.project.join(".mcp.json");
     desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
     let said = report(&desk, "claude", 1);
-    let configured = json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null}]);
+    let configured =
+        json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}]);
     assert_eq!(said["configured"], configured);
 }
 
@@ -293,7 +344,8 @@ fn an_entry_that_no_installation_has_written_is_one_that_is_connected() {
     let file = desk.home.join(".claude.json");
     desk.write(&file, &json!({"projects": {project: local}}).to_string());
     let said = report(&desk, "claude", 1);
-    let configured = json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null}]);
+    let configured =
+        json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}]);
     assert_eq!(said["configured"], configured);
 }
 
@@ -356,7 +408,8 @@ fn of_a_program_and_an_address_of_gemini_cli_the_address_is_looked_at_which_it_t
         json!({"httpUrl": url, "command": "relay-old", "excludeTools": ["read_messages"]});
     desk.write(&file, &settings.to_string());
     let said = report(&desk, "gemini", 1);
-    let configured = json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null}]);
+    let configured =
+        json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}]);
     assert_eq!(said["configured"], configured);
     let file = file.display();
     let to_do = json!([
