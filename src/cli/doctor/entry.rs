@@ -10,6 +10,7 @@ use crate::cli::discover::{Found, Way, discover_with};
 use crate::cli::install::editors::Id;
 use crate::cli::install::json::Json;
 use crate::cli::install::members::{self, address, command};
+use crate::cli::install::said::{is_relays, is_relays_anywhere};
 use crate::cli::or_none::OrNone;
 use crate::cli::place::{self, HOSTS, MaybePlace, Place};
 use crate::cli::project::Project;
@@ -35,6 +36,9 @@ pub struct Configured {
     /// Whose place that is.
     #[serde(skip)]
     pub stands: Stands,
+    /// To what it leads.
+    #[serde(skip)]
+    pub leads: Leads,
     /// The relay wants a token, and the entry sends none, or another one that is written there.
     #[serde(skip)]
     pub lacks_token: bool,
@@ -49,6 +53,19 @@ pub enum Stands {
     ForAll,
     /// Where it writes nothing, maybe in a file into which it writes elsewhere.
     Beside,
+}
+
+/// To what an entry leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leads {
+    /// To a relay on this machine, or nowhere yet: an installation may write it anew.
+    Here,
+    /// To a relay on another machine, to which no installation leads.
+    Elsewhere,
+    /// To what may be another program, in the place of which an installation would put relay.
+    ToOther,
+    /// To another program, which it starts.
+    StartsOther,
 }
 
 /// The token that an entry sends.
@@ -69,7 +86,20 @@ enum Answer {
     Untried(String),
     /// As the entry asks, a relay lets nobody in.
     LacksToken(String),
-    Error(String),
+    /// A relay lets nobody in that asks as doctor did.
+    Refused(String),
+    /// No relay has told that it is there.
+    None(String),
+}
+
+impl Configured {
+    /// Tells whether it leads to a relay, as far as is known.
+    pub fn leads_to_relay(&self) -> bool {
+        match self.leads {
+            Leads::Here | Leads::Elsewhere => true,
+            Leads::ToOther | Leads::StartsOther => false,
+        }
+    }
 }
 
 /// Asks the relay to which an entry leads, as that would.
@@ -80,16 +110,31 @@ pub async fn configured(
     editor: Id,
     token: Option<&Token>,
 ) -> Configured {
-    let (leads_to, place) = way(server, editor);
+    let (leads_to, place) = self::way(server, editor);
+    let way = members::Way::of(server, editor);
+    let starts_other = way == Some(members::Way::Command) && !is_relays(server, editor);
+    let place = if starts_other {
+        Err("it starts another program than relay mcp".to_owned())
+    } else {
+        place
+    };
     let answer = match &place {
         Ok(place) => ask(place.clone(), server, editor, token).await,
-        Err(reason) => Answer::Error(reason.clone()),
+        Err(reason) => Answer::None(reason.clone()),
     };
     let lacks_token = matches!(answer, Answer::LacksToken(_));
+    let has_answered = !matches!(answer, Answer::None(_));
     let (reachable, untried, error) = match answer {
         Answer::Version(version) => (Some(version), None, None),
         Answer::Untried(untried) => (None, Some(untried), None),
-        Answer::LacksToken(error) | Answer::Error(error) => (None, None, Some(error)),
+        Answer::LacksToken(error) | Answer::Refused(error) | Answer::None(error) => (None, None, Some(error)),
+    };
+    let leads = match way {
+        None => Leads::Here,
+        Some(_) if starts_other => Leads::StartsOther,
+        Some(_) if !has_answered && !is_relays_anywhere(server, editor) => Leads::ToOther,
+        Some(_) if is_here(server, editor) => Leads::Here,
+        Some(_) => Leads::Elsewhere,
     };
     let place = place.ok().map(Option::unwrap_or_default);
     let port = place.filter(Place::is_this_machine).map(|place| place.port);
@@ -101,6 +146,7 @@ pub async fn configured(
         untried,
         port,
         stands,
+        leads,
         lacks_token,
     }
 }
@@ -136,6 +182,23 @@ fn way(server: &Json, editor: Id) -> (String, Result<Option<Place>, String>) {
         Ok(named)
     });
     (command.join(" "), place)
+}
+
+/// Tells whether an entry that leads to a relay leads to this machine.
+fn is_here(server: &Json, editor: Id) -> bool {
+    let is_this_machine = |host: String| {
+        let place = Place {
+            host,
+            ..Place::default()
+        };
+        place.is_this_machine()
+    };
+    let Some(address) = leading_address(server, editor) else {
+        let command = command(server);
+        return option(&command, "--host").is_none_or(|host| is_this_machine(host.to_owned()));
+    };
+    // One with a variable as its port is no address yet.
+    is_relays(server, editor) || place(address).is_some_and(|place| is_this_machine(place.host))
 }
 
 /// Returns the address of an entry, unless that reaches its server by a program.
@@ -213,7 +276,7 @@ fn sent(server: &Json, editor: Id) -> Sent {
 async fn ask(place: Option<Place>, server: &Json, editor: Id, token: Option<&Token>) -> Answer {
     let found = match found(place, server, editor) {
         Ok(found) => found,
-        Err(reason) => return Answer::Error(reason),
+        Err(reason) => return Answer::None(reason),
     };
     let sent = sent(server, editor);
     let token = match &sent {
@@ -238,7 +301,7 @@ async fn ask(place: Option<Place>, server: &Json, editor: Id, token: Option<&Tok
                 Answer::LacksToken(reason)
             } else {
                 // An installation would lead the entry to this machine.
-                Answer::Error(format!("{reason}; give it the header Authorization yourself"))
+                Answer::Refused(format!("{reason}; give it the header Authorization yourself"))
             }
         }
         (ClientError::TokenWanted { .. }, sent) if !is_here => {
@@ -256,7 +319,10 @@ async fn ask(place: Option<Place>, server: &Json, editor: Id, token: Option<&Tok
                 "relay on {place} has another token than the one in this entry"
             ))
         }
-        (error, _) => Answer::Error(error.to_string()),
+        (ClientError::TokenWanted { .. } | ClientError::TokenRefused { .. }, _) => {
+            Answer::Refused(error.to_string())
+        }
+        (error, _) => Answer::None(error.to_string()),
     }
 }
 

@@ -29,6 +29,43 @@ pub fn is_relays(entry: &Json, editor: Id) -> bool {
     Said::of(entry, editor).transport.is_some()
 }
 
+/// Tells whether an entry leads to a relay, be it on another machine: as [`is_relays`], or by an address with an agent in its query.
+pub fn is_relays_anywhere(entry: &Json, editor: Id) -> bool {
+    let names_agent = || {
+        address(entry)
+            .and_then(Address::of)
+            .is_some_and(|address| address.names_agent())
+    };
+    is_relays(entry, editor) || Said::anywhere(entry, editor).transport.is_some() && names_agent()
+}
+
+/// The parts of an address.
+struct Address<'a> {
+    scheme: &'a str,
+    /// With its port.
+    host: &'a str,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Address<'a> {
+    fn of(address: &'a str) -> Option<Self> {
+        let (scheme, rest) = address.split_once("://")?;
+        let (way, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (host, path) = way.split_once('/')?;
+        Some(Self {
+            scheme,
+            host,
+            path: path.strip_suffix('/').unwrap_or(path),
+            query,
+        })
+    }
+
+    fn names_agent(&self) -> bool {
+        self.query.split('&').any(|part| part.starts_with("agent="))
+    }
+}
+
 /// What an entry says. Its host and its port are of the relay to which it has led.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
@@ -55,27 +92,40 @@ impl Said {
     pub fn of(entry: &Json, editor: Id) -> Self {
         let said = match Way::of(entry, editor) {
             Some(Way::Command) => Self::of_command(entry),
-            Some(Way::Address) => address(entry).and_then(Self::of_address),
+            Some(Way::Address) => address(entry).and_then(Address::of).and_then(Self::of_address),
             None => None,
         };
         said.unwrap_or_default()
     }
 
-    fn of_address(address: &str) -> Option<Self> {
-        let (way, query) = address.split_once('?').unwrap_or((address, ""));
-        let (host, way) = way.strip_prefix("http://")?.split_once('/')?;
+    /// Reads it, be it one that leads to another machine, or to another program that has one of relay's paths.
+    pub fn anywhere(entry: &Json, editor: Id) -> Self {
+        let said = Self::of(entry, editor);
+        if said.transport.is_some() || Way::of(entry, editor) != Some(Way::Address) {
+            return said;
+        }
+        let address = address(entry).and_then(Address::of);
+        let address = address.filter(|address| ["http", "https"].contains(&address.scheme));
+        let said = address.and_then(|address| Self::of_path(&address, None));
+        said.unwrap_or_default()
+    }
+
+    fn of_address(address: Address<'_>) -> Option<Self> {
         // A port may be a variable with a value for where it is not set, in which there are colons, too.
-        let port = HERE.iter().find_map(|here| host.strip_prefix(here))?;
-        if !port.is_empty() && !port.starts_with(':') {
+        let port = HERE.iter().find_map(|here| address.host.strip_prefix(here))?;
+        if address.scheme != "http" || !port.is_empty() && !port.starts_with(':') {
             return None;
         }
-        let names_agent = query.split('&').any(|part| part.starts_with("agent="));
         let port_of_relay = port.strip_prefix(':').unwrap_or_default();
         let port = port_of_relay.parse().ok();
-        if port != Some(DEFAULT_PORT) && !names_agent && !port_of_relay.contains(PORT) {
+        if port != Some(DEFAULT_PORT) && !address.names_agent() && !port_of_relay.contains(PORT) {
             return None;
         }
-        let transport = match way.strip_suffix('/').unwrap_or(way) {
+        Self::of_path(&address, port)
+    }
+
+    fn of_path(address: &Address<'_>, port: Option<u16>) -> Option<Self> {
+        let transport = match address.path {
             "sse" => Transport::Sse,
             "mcp" => Transport::Http,
             _ => return None,
@@ -85,7 +135,7 @@ impl Said {
             port,
             ..Self::default()
         };
-        for part in query.split('&').filter(|part| !part.is_empty()) {
+        for part in address.query.split('&').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 Some(("tools", _)) => {
                     let tools = form_urlencoded::parse(part.as_bytes()).next();

@@ -13,6 +13,9 @@ use serde_json::Value;
 use super::desk::{Desk, RELAY};
 use super::*;
 
+/// An address by which this machine is reached, and which is none of those by which relay knows it.
+const ELSEWHERE: &str = "0.0.0.0";
+
 /// Puts a program on PATH that tells a version, or does what else a script says.
 fn put_program(desk: &Desk, name: &str, script: &str) {
     let program = desk.home.join("bin").join(name);

@@ -2,9 +2,6 @@
 
 use super::*;
 
-/// An address by which this machine is reached, and which is none of those by which it is known.
-const ELSEWHERE: &str = "0.0.0.0";
-
 #[test]
 fn an_entry_that_sends_no_token_to_a_relay_that_wants_one_is_not_well_until_it_does() {
     let desk = Desk::new();
@@ -114,13 +111,10 @@ fn a_token_for_a_relay_elsewhere_is_not_tried_and_that_is_nothing_to_be_done() {
         let untried = has.map(|has| {
             format!("it wants its token, {has}; that was not tried, as a token is sent to this machine only")
         });
-        for token in ["", "a-token-of-some-length"] {
-            let code = i32::from(has.is_none());
-            let json = desk
-                .relay(&["doctor", "--json"])
-                .env("RELAY_TOKEN", token)
-                .assert()
-                .code(code);
+        for token in [None, Some("a-token-of-some-length")] {
+            let mut doctor = desk.relay(&["doctor", "--json"]);
+            doctor.envs(token.map(|token| ("RELAY_TOKEN", token)));
+            let json = doctor.assert().code(i32::from(has.is_none()));
             let told: Value = serde_json::from_slice(&json.get_output().stdout).expect("it is JSON");
             let cursor = told["editors"]
                 .as_array()
@@ -420,4 +414,207 @@ fn of_a_program_and_an_address_of_gemini_cli_the_address_is_looked_at_which_it_t
         format!("{file}: excludeTools of its entry leaves out read_messages; take that out"),
     ]);
     assert_eq!(said["to_do"], to_do);
+}
+
+#[test]
+fn a_command_that_is_not_relays_bridge_is_not_asked_and_install_is_not_offered_for_it() {
+    let desk = Desk::new();
+    // One that a bridge without options would find.
+    let relay = Relay::start();
+    let doctor = || {
+        let mut doctor = desk.relay(&["doctor", "--json"]);
+        doctor.env("RELAY_PORT", relay.port.to_string());
+        let told = doctor.assert().code(1);
+        let told: Value = serde_json::from_slice(&told.get_output().stdout).expect("it is JSON");
+        let claude = told["editors"].as_array().expect("an array")[0].clone();
+        assert_eq!(claude["editor"], "claude");
+        claude
+    };
+    let port = relay.port.to_string();
+    let file = desk.project.join(".mcp.json");
+    // What is said of tools by this name is said of that program's, and only the plugin brings relay's.
+    let settings = json!({"permissions": {"deny": ["mcp__relay"]}, "enabledPlugins": {"relay@here": true}});
+    desk.write(&desk.project.join(".claude/settings.json"), &settings.to_string());
+    let error = "it starts another program than relay mcp";
+    for entry in [
+        json!({"command": "python3", "args": ["-m", "my_relay"]}),
+        json!({"command": "python3", "args": ["-m", "my_relay", "--port", port]}),
+        json!({
+            "type": "stdio", "command": "my-relay", "args": ["--port", port],
+            "url": format!("http://localhost:{port}/mcp"),
+        }),
+    ] {
+        desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+        let said = doctor();
+        let configured = &said["configured"][0];
+        assert_eq!(
+            (&configured["reachable"], &configured["error"]),
+            (&Value::Null, &json!(error)),
+            "{entry}"
+        );
+        let line = format!(
+            "{}: {error}, in the place of which install would put relay's; give that another name",
+            file.display()
+        );
+        let has_both = entry.get("url").is_some();
+        let flaw = format!(
+            "{}: it has both a command and an address; mend that",
+            file.display()
+        );
+        let lines = std::iter::once(line).chain(has_both.then_some(flaw));
+        assert_eq!(said["to_do"], json!(Vec::from_iter(lines)), "{entry}");
+    }
+}
+
+#[test]
+fn nothing_that_is_to_be_done_leads_an_entry_for_another_machine_here() {
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", "a-token-of-some-length")]);
+    let port = relay.port;
+    let url = format!("http://{ELSEWHERE}:{port}/mcp?agent=pm");
+    // A relay answers there, by which it is known too.
+    let without_agent = format!("http://{ELSEWHERE}:{port}/mcp");
+    let headers = json!({"Authorization": "Bearer x"});
+    let args = json!(["mcp", "--host", ELSEWHERE, "--port", port.to_string()]);
+    let asks = "it asks before each of relay's tools; have them allowed by mcp__relay in permissions.allow of its settings";
+    let flaw = "it has a command, and headers belongs to an address; mend that";
+    for (editor, key, entry, line) in [
+        (
+            "claude",
+            "mcpServers",
+            json!({"type": "http", "url": url, "headers": headers}),
+            Some(asks),
+        ),
+        (
+            "claude",
+            "mcpServers",
+            json!({"type": "stdio", "command": RELAY, "args": args}),
+            Some(asks),
+        ),
+        (
+            "gemini",
+            "mcpServers",
+            json!({"httpUrl": without_agent, "headers": headers}),
+            None,
+        ),
+        (
+            "gemini",
+            "mcpServers",
+            json!({"command": RELAY, "args": args, "headers": {}}),
+            Some(flaw),
+        ),
+        (
+            "opencode",
+            "mcp",
+            json!({"type": "remote", "url": url, "headers": headers}),
+            None,
+        ),
+    ] {
+        let desk = Desk::new();
+        answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+        let file = desk.project.join(match editor {
+            "claude" => ".mcp.json",
+            "gemini" => ".gemini/settings.json",
+            _ => "opencode.json",
+        });
+        let line = line.map(|line| match line == flaw {
+            true => format!("{}: {line}", file.display()),
+            false => line.to_owned(),
+        });
+        desk.write(&file, &json!({key: {"relay": entry}}).to_string());
+        let said = report(&desk, editor, i32::from(line.is_some()));
+        let to_do = json!(Vec::from_iter(&line));
+        assert_eq!(
+            (&said["hooks"], &said["to_do"]),
+            (&json!("missing"), &to_do),
+            "{entry}"
+        );
+        // Hooks for a relay here are there, and its tools allowed.
+        install(&desk, editor, 4000);
+        let mut settings = desk.json(&file);
+        settings[key]["relay"] = entry.clone();
+        desk.write(&file, &settings.to_string());
+        let line = line.filter(|line| line != asks);
+        let said = report(&desk, editor, i32::from(line.is_some()));
+        let hooks = if editor == "opencode" {
+            "current"
+        } else {
+            "drifted"
+        };
+        let to_do = json!(Vec::from_iter(line));
+        assert_eq!(
+            (&said["hooks"], &said["to_do"]),
+            (&json!(hooks), &to_do),
+            "{entry}"
+        );
+    }
+    let desk = Desk::new();
+    let codex =
+        format!("[mcp_servers.relay]\nurl = '{url}'\nhttp_headers = {{ Authorization = 'Bearer x' }}\n");
+    desk.write(&desk.home.join(".codex/config.toml"), &codex);
+    let said = report(&desk, "codex", 0);
+    assert_eq!((&said["hooks"], &said["to_do"]), (&json!("missing"), &json!([])));
+}
+
+#[test]
+fn of_several_entries_those_that_count_say_whether_install_is_offered() {
+    let [here, elsewhere] = [&[][..], &[("RELAY_TOKEN", "a-token-of-some-length")]]
+        .map(|environment| Relay::start_with(&[], environment));
+    let port = here.port.to_string();
+    let url = format!("http://{ELSEWHERE}:{}/mcp?agent=pm", elsewhere.port);
+    let entry = json!({"type": "http", "url": url, "headers": {"Authorization": "Bearer x"}});
+    let desk = Desk::new();
+    for editor in ["gemini", "claude"] {
+        let install = ["install", "--editor", editor, "--no-hooks", "--port", &port];
+        desk.relay(&install).assert().code(0);
+    }
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    // What the project has hides this one.
+    let user = json!({"mcpServers": {"relay": {"httpUrl": url, "headers": entry["headers"]}}});
+    desk.write(&desk.home.join(".gemini/settings.json"), &user.to_string());
+    let hooks = format!("put its hooks in with: {RELAY} install --editor gemini --port {port}");
+    let told = desk.relay(&["doctor"]).assert().code(1);
+    told.stdout(contains(hooks));
+    // The local scope hides what the project has.
+    let project = desk.project.to_str().expect("text").to_owned();
+    let local = json!({"projects": {project: {"mcpServers": {"relay": entry}}}});
+    desk.write(&desk.home.join(".claude.json"), &local.to_string());
+    let to_do = report(&desk, "claude", 1)["to_do"].to_string();
+    assert!(to_do.contains("counts in place of relay's entry"), "{to_do}");
+    assert!(!to_do.contains("relay install"), "{to_do}");
+}
+
+#[test]
+fn an_address_at_which_no_relay_is_known_is_none_that_install_is_offered_for() {
+    let desk = Desk::new();
+    for host in ["localhost", ELSEWHERE] {
+        let url = format!("http://{host}:{}/mcp", free_port());
+        let file = desk.home.join(".codex/config.toml");
+        desk.write(&file, &format!("[mcp_servers.relay]\nurl = '{url}'\n"));
+        let said = report(&desk, "codex", 1);
+        let line = format!(
+            "{}: {}",
+            file.display(),
+            said["configured"][0]["error"].as_str().expect("a reason")
+        );
+        assert_eq!(said["to_do"], json!([line]));
+    }
+}
+
+#[test]
+fn of_two_entries_each_is_written_anew_for_the_port_to_which_it_leads() {
+    let desk = Desk::new();
+    let relays = [Relay::start(), Relay::start()];
+    let files = [&desk.project, &desk.home].map(|place| place.join(".cursor/mcp.json"));
+    for (file, relay) in files.iter().zip(&relays) {
+        let entry = json!({"url": format!("http://localhost:{}/mcp?agent=", relay.port), "env": {}});
+        desk.write(file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    }
+    let lines = [(0, ""), (1, " --global")].map(|(at, global)| {
+        format!(
+            "{}: it has an address, and env belongs to a command; write it anew by: {RELAY} install --editor cursor{global} --port {}",
+            files[at].display(),
+            relays[at].port
+        )
+    });
+    assert_eq!(report(&desk, "cursor", 1)["to_do"], json!(lines));
 }
