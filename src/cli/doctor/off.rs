@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Seen;
+use super::entry::Configured;
 use crate::cli::install::beside;
 use crate::cli::install::command::is_hook;
 use crate::cli::install::directories::Directories;
@@ -11,7 +12,7 @@ use crate::cli::install::editors::{ALLOWED, ASKED, Editor, Id};
 use crate::cli::install::file;
 use crate::cli::install::json::{self, Json, Step};
 use crate::cli::install::parts::NAME;
-use crate::cli::install::said::{Said, is_relays};
+use crate::cli::install::said::Said;
 use crate::cli::install::settings::matches;
 
 /// The members of an entry that name the tools which are called, with some editors.
@@ -20,9 +21,21 @@ const TOOLS: [&str; 2] = ["includeTools", "enabled_tools"];
 /// The members that name the tools which are not.
 const NOT_TOOLS: [&str; 3] = ["excludeTools", "disabled_tools", "disabledTools"];
 
-/// Says what is off, a line for each, with its file and its member.
-pub fn off(editor: &Editor, seen: &[Seen], directories: &Directories) -> Vec<String> {
-    let mut lines: Vec<String> = seen.iter().flat_map(tools_of_entry).collect();
+/// Says what is off, a line for each, with its file and its member; `own` are the files with an entry in them, with where that leads.
+pub fn off(
+    editor: &Editor,
+    seen: &[Seen],
+    own: &[(&Seen, &Configured)],
+    directories: &Directories,
+) -> Vec<String> {
+    let of_relay = |(seen, configured): &(&Seen, &Configured)| {
+        let entry = seen.parts.server.clone();
+        entry.filter(|_| configured.leads_to_relay())
+    };
+    let entries = own.iter().filter_map(|own| Some((own.0, of_relay(own)?)));
+    let mut lines: Vec<String> = entries
+        .flat_map(|(seen, entry)| tools_of_entry(seen, &entry))
+        .collect();
     match editor.id {
         Id::Gemini => lines.extend(of_gemini(seen)),
         Id::Codex => {
@@ -30,22 +43,17 @@ pub fn off(editor: &Editor, seen: &[Seen], directories: &Directories) -> Vec<Str
             lines.extend(files.iter().filter_map(|file| of_codex(file)));
         }
         Id::Opencode => {
-            let entry = seen.iter().find_map(|seen| seen.parts.server.as_ref());
-            let entry = entry.filter(|entry| is_relays(entry, editor.id));
+            let entry = own.first().and_then(of_relay);
             let files = beside::layers(editor.id, directories);
-            lines.extend(entry.into_iter().flat_map(|entry| of_opencode(entry, &files)));
+            lines.extend(entry.iter().flat_map(|entry| of_opencode(entry, &files)));
         }
         Id::Claude | Id::Cursor | Id::Vscode | Id::Windsurf | Id::Zed => {}
     }
     lines
 }
 
-fn tools_of_entry(seen: &Seen) -> Vec<String> {
+fn tools_of_entry(seen: &Seen, entry: &Json) -> Vec<String> {
     let editor = seen.target.editor.id;
-    let entry = seen.parts.server.as_ref();
-    let Some(entry) = entry.filter(|entry| is_relays(entry, editor)) else {
-        return Vec::new();
-    };
     let names = |member: &str| -> Option<Vec<&str>> {
         let listed = entry.get(member)?.as_list()?;
         Some(listed.iter().filter_map(Json::as_text).collect())
@@ -73,7 +81,7 @@ fn tools_of_entry(seen: &Seen) -> Vec<String> {
 
 /// The tools that an entry brings, but for the one of which a person decides.
 fn tools(entry: &Json, editor: Id) -> impl Iterator<Item = &'static str> {
-    let tools = Said::of(entry, editor)
+    let tools = Said::anywhere(entry, editor)
         .toolsets()
         .sets()
         .flat_map(|set| set.tools);

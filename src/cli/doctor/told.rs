@@ -52,7 +52,7 @@ pub fn to_do(
         let reason = named::lacks_name(seen.parts.server.as_ref()?, editor.id, &directories.project)?;
         Some(format!("{}: {reason}", seen.target.path.display()))
     }));
-    lines.extend(off(editor, seen, directories));
+    lines.extend(off(editor, seen, &own, directories));
     let first = own.first().and_then(|(seen, _)| seen.parts.server.as_ref());
     let troubles = beside.iter().filter_map(|beside| beside.trouble(first?, editor));
     lines.extend(troubles);

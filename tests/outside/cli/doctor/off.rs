@@ -231,3 +231,56 @@ fn what_switches_relays_server_its_tools_or_its_hooks_off_is_told() {
         assert_eq!(said["to_do"], json!(Vec::from_iter(line)));
     }
 }
+
+#[test]
+fn what_is_off_is_told_of_a_relay_on_another_machine_and_not_of_another_program_there() {
+    let desk = Desk::new();
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", "a-token-of-some-length")]);
+    let (codex, opencode) = (
+        desk.home.join(".codex/config.toml"),
+        desk.project.join("opencode.json"),
+    );
+    for (port, query, is_relay, left_out) in [
+        (relay.port, "?agent=pm", true, "post_message"),
+        // By its answer it is known too.
+        (relay.port, "", true, "post_message"),
+        (free_port(), "?agent=pm", true, "post_message"),
+        (free_port(), "?agent=pm&tools=thrum", true, "send_message"),
+        (free_port(), "", false, "post_message"),
+    ] {
+        let url = format!("http://{ELSEWHERE}:{port}/mcp{query}");
+        let of_codex = [
+            "its entry is switched off, enabled is false; take that out".to_owned(),
+            format!("disabled_tools of its entry leaves out {left_out}; take that out"),
+        ];
+        let of_opencode = [
+            "tools has false for \"relay_*\", so that such tools are not called; take that out".to_owned(),
+        ];
+        desk.write(
+            &codex,
+            &format!(
+                "[mcp_servers.relay]\nurl = '{url}'\nenabled = false\ndisabled_tools = ['{left_out}']\n"
+            ),
+        );
+        let entry = json!({"type": "remote", "url": url});
+        desk.write(
+            &opencode,
+            &json!({"mcp": {"relay": entry}, "tools": {"relay_*": false}}).to_string(),
+        );
+        for (editor, file, off) in [
+            ("codex", &codex, &of_codex[..]),
+            ("opencode", &opencode, &of_opencode),
+        ] {
+            let said = report(&desk, editor, 1);
+            let mut lines = vec![
+                said["configured"][0]["error"]
+                    .as_str()
+                    .expect("a reason")
+                    .to_owned(),
+            ];
+            lines.extend_from_slice(if is_relay { off } else { &[] });
+            let lines = lines.iter().map(|line| format!("{}: {line}", file.display()));
+            assert_eq!(said["to_do"], json!(Vec::from_iter(lines)), "{url}");
+        }
+    }
+}
