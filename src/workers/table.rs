@@ -376,7 +376,8 @@ impl Task {
         set("RELAY_AGENT", Some(self.name.clone()));
         set("RELAY_PROJECT", Some(self.project.clone()));
         set("RELAY_PARENT", Some(self.parent.clone()));
-        set("RELAY_INSTANCE", Some(format!("{}/{}", self.name, self.instance)));
+        let instance = format!("{}/{}/{}/{}", self.port, self.project, self.name, self.instance);
+        set("RELAY_INSTANCE", Some(instance));
         set("RELAY_PORT", Some(self.port.to_string()));
         set("RELAY_TOKEN", self.token.clone());
         set("TERM", Some("xterm-256color".to_owned()));

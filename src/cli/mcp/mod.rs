@@ -183,9 +183,10 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
         place: is_named.then(|| Place::from(address)),
         project: args.project.0,
     };
-    let of_worker = identity
-        .as_ref()
-        .and_then(|identity| instance_of_worker(&identity.name));
+    let of_worker = identity.as_ref().and_then(|identity| {
+        let named = is_named.then_some(address);
+        instance_of_worker(&identity.name, asked.project.as_ref(), named)
+    });
     let instance = of_worker.unwrap_or_else(|| instance(wall_clock()(), random()));
     let settings = Settings {
         address,
@@ -253,12 +254,22 @@ fn working_directory() -> Option<String> {
     directory.into_os_string().into_string().ok()
 }
 
-/// Finds the instance that relay has given the processes of a worker, if this is one of them, and not one that is somebody else under it. A
-/// bridge that comes late, of a worker of a relay that was killed, takes nothing from a later worker of its name.
-fn instance_of_worker(name: &AgentName) -> Option<Uuid> {
+/// Finds the instance that relay has given the processes of a worker, if this is its bridge to that relay: not one that is somebody else under it, or
+/// that is in another project or asks another relay, where what has begun before the worker counts for no less. A bridge that comes late, of a
+/// worker of a relay that was killed, takes nothing from a later worker of its name.
+fn instance_of_worker(
+    name: &AgentName,
+    project: Option<&Project>,
+    relay: Option<SocketAddr>,
+) -> Option<Uuid> {
     let of_worker = std::env::var_os("RELAY_INSTANCE")?;
-    let (worker, instance) = of_worker.to_str()?.split_once('/')?;
-    (worker == name.local()).then(|| instance.parse().ok())?
+    let mut parts = of_worker.to_str()?.split('/');
+    let [port, of_project, worker, instance] = std::array::from_fn(|_| parts.next());
+    let port: u16 = port?.parse().ok()?;
+    let is_its_relay = relay.is_none_or(|relay| relay.ip().is_loopback() && relay.port() == port);
+    let is_its_project = project.is_none_or(|project| Some(project.as_str()) == of_project);
+    let is_its = is_its_relay && is_its_project && worker == Some(name.local());
+    instance.filter(|_| is_its)?.parse().ok()
 }
 
 /// Makes a uuid of version 7, of which a later one is greater.

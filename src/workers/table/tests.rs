@@ -121,7 +121,7 @@ fn claude_code_is_given_relay_its_hooks_and_its_tools_and_nothing_more() {
             Some("w1"),
             Some("default"),
             Some("Lead"),
-            Some("w1/00000000-0000-0000-0000-000000000007"),
+            Some("7331/default/w1/00000000-0000-0000-0000-000000000007"),
             Some("7331"),
             Some("worker"),
             None

@@ -128,14 +128,24 @@ fn an_older_instance_of_an_agent_is_told_why_it_cannot_subscribe() {
 
 #[test]
 fn the_bridges_of_a_worker_are_of_one_instance_and_take_nothing_from_a_later_one() {
-    let relay = Relay::start();
-    let of_worker = |instance: &str, name: &str| {
+    let [relay, another] = [Relay::start(), Relay::start()];
+    let started = |instance: Option<&str>, port: u16, name: &str, project: &str| {
         let mut bridge = relay_command();
-        let port = relay.port.to_string();
-        bridge.args(["mcp", "--port", &port, "--agent", name, "--tools", "agent-relay"]);
-        bridge.env("RELAY_INSTANCE", format!("Alice/{instance}"));
+        bridge.args([
+            "mcp",
+            "--port",
+            &port.to_string(),
+            "--agent",
+            name,
+            "--tools",
+            "agent-relay",
+        ]);
+        bridge.env("RELAY_PROJECT", project);
+        let of_worker = instance.map(|instance| format!("{}/default/Alice/{instance}", relay.port));
+        bridge.envs(of_worker.map(|of_worker| ("RELAY_INSTANCE", of_worker)));
         Agent::start_by(bridge)
     };
+    let of_worker = |instance: &str, name: &str| started(Some(instance), relay.port, name, "default");
     let [first, later] = [1, 2].map(|number| format!("00000000-0000-7000-8000-00000000000{number}"));
     let agents = ["Alice", "Alice", "Bob"].map(|name| of_worker(&first, name));
     let looks = |agent: &mut Agent| {
@@ -153,6 +163,22 @@ fn the_bridges_of_a_worker_are_of_one_instance_and_take_nothing_from_a_later_one
     for agent in [&mut one, &mut other, &mut of_worker(&first, "Alice")] {
         let refused = looks(agent).expect_err("another worker has its name");
         assert!(refused[0].contains("began later"), "{refused:?}");
+    }
+    // One that the worker starts for another project or another relay is somebody else, who begins now.
+    for (port, project) in [
+        (relay.port, "elsewhere"),
+        (another.port, "default"),
+        (another.port, ""),
+    ] {
+        let agents = [None, Some(&*first)].map(|instance| {
+            let mut agent = started(instance, port, "Alice", project);
+            (looks(&mut agent), agent)
+        });
+        assert_eq!(
+            agents.each_ref().map(|(looked, _)| looked.clone()),
+            [Ok(()), Ok(())],
+            "{project}"
+        );
     }
 }
 
