@@ -152,13 +152,12 @@ impl Found {
     pub fn advice(&self, program: &str) -> String {
         match self.start(program) {
             Some(start) => format!("start it with: {start}"),
-            None => {
-                format!(
-                    "start that relay again, or name the socket of another with {SOCKET}, or its project with {PROJECT}"
-                )
-            }
+            None => format!("start that relay again, or {}", Self::OTHER),
         }
     }
+
+    /// Says how another relay is named in the stead of the one that was found.
+    pub const OTHER: &str = "name the socket of another with RELAY_SOCKET, or its project with RELAY_PROJECT";
 
     /// Returns the command that starts a relay on the socket that was found, if one does. Whoever asks for a project by the option is told
     /// how else to be in it.

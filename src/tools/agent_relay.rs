@@ -14,7 +14,9 @@ use super::lift::{AFTER, MODE, handling};
 use super::messages::{Posted, Rest};
 use super::refusals;
 use super::text::escaped_bytes;
-use super::{Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Values, Waits, messages};
+use super::{
+    Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Unconnected, Values, Waits, messages,
+};
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::room::{Escapes, Form, Part};
 use crate::engine::watches::Watched;
@@ -77,6 +79,7 @@ pub static AGENT_RELAY: Toolset = Toolset {
     ],
     not_running: Some(|command| format!("Error: Relay daemon is not running. Start with: {command}")),
     unreachable: Some(|reason| format!("Error: Connection error: {reason}")),
+    unconnected: Some(|tool, own| (tool == RELAY_STATUS.name).then(|| unconnected(own))),
 };
 
 const INSTRUCTIONS: &str = "\
@@ -499,10 +502,38 @@ fn status(reply: &Reply, texts: &mut Texts<'_>) {
         place,
         uptime,
     } = you(reply);
-    texts.plain(format_args!(
-        "Relay Status:\n- Connected: Yes\n- Agent Name: {agent}\n- Project: {project}\n- Socket: {place}\n- Daemon Version: {VERSION}\n- Uptime: {uptime}"
-    ));
+    texts.plain(status_text("Yes", [agent, project, place, VERSION, &uptime]));
 }
+
+/// Writes the status of an agent that has no relay, in the document's words for what is not known.
+fn unconnected(own: &Unconnected<'_>) -> String {
+    let unknown = "Unknown";
+    let Unconnected {
+        agent,
+        project,
+        place,
+    } = own;
+    let agent = agent.unwrap_or(NOT_REGISTERED);
+    status_text(
+        "No",
+        [
+            agent,
+            project.unwrap_or(unknown),
+            place.unwrap_or(unknown),
+            unknown,
+            "N/A",
+        ],
+    )
+}
+
+fn status_text(connected: &str, [agent, project, place, version, uptime]: [&str; 5]) -> String {
+    format!(
+        "Relay Status:\n- Connected: {connected}\n- Agent Name: {agent}\n- Project: {project}\n- Socket: {place}\n- Daemon Version: {version}\n- Uptime: {uptime}"
+    )
+}
+
+/// What an agent is called that has no name.
+const NOT_REGISTERED: &str = "Not registered";
 
 /// Who asked, and whom, in words.
 struct You<'a> {
@@ -523,7 +554,7 @@ fn you(reply: &Reply) -> You<'_> {
         unreachable!("a question about oneself is answered, not {reply:?}");
     };
     You {
-        agent: agent.as_ref().map_or("Not registered", AgentName::local),
+        agent: agent.as_ref().map_or(NOT_REGISTERED, AgentName::local),
         project: agent.as_ref().map_or(DEFAULT_PROJECT, AgentName::project),
         place,
         uptime: duration(*started_at, *now),
@@ -556,7 +587,7 @@ fn refused(refusal: &Refusal) -> String {
             )
         }
         Refusal::Agents(agents::Refusal::Anonymous { known, .. }) => format!(
-            "Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: {known}"
+            "this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: {known}"
         ),
         Refusal::Groups(groups::Refusal::UnknownChannel { name, known }) => format!(
             "Channel not found: {name}; known channels: {}",

@@ -22,6 +22,7 @@ pub static LIFT: Toolset = Toolset {
     resources: &[],
     not_running: None,
     unreachable: None,
+    unconnected: None,
 };
 
 const INSTRUCTIONS: &str = "\

@@ -204,6 +204,19 @@ pub struct Toolset {
     pub not_running: Option<fn(&str) -> String>,
     /// Says that there is no way to the relay, or no answer, given why, in other words than the bridge's.
     pub unreachable: Option<fn(&str) -> String>,
+    /// Returns what the tool of a name answers while there is no relay, if that is no error of it.
+    pub unconnected: Option<fn(&str, &Unconnected<'_>) -> Option<String>>,
+}
+
+/// What is known of an agent while there is no relay.
+#[derive(Debug, Clone, Copy)]
+pub struct Unconnected<'a> {
+    /// What it is called.
+    pub agent: Option<&'a str>,
+    /// Its project.
+    pub project: Option<&'a str>,
+    /// Where a relay is looked for.
+    pub place: Option<&'a str>,
 }
 
 impl Tool {

@@ -41,6 +41,7 @@ pub static THRUM: Toolset = Toolset {
     resources: &[],
     not_running: None,
     unreachable: None,
+    unconnected: None,
 };
 
 const INSTRUCTIONS: &str = "\

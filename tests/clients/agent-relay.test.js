@@ -490,7 +490,7 @@ for (const transport of ['sse', 'http']) {
     const world = await World.start(t, 'agent-relay', WAYS.find((way) => way.transport === transport));
     const nobody = await world.connect(undefined);
     const text = await nobody.error('relay_inbox');
-    assert.match(text, /^Error: Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or \?agent=NAME/);
+    assert.match(text, /^Error: this session is nobody's: name its agent where it is opened, by --agent NAME or \?agent=NAME/);
     assert.match(await nobody.text('relay_status'), /\n- Agent Name: Not registered\n/);
   });
 }
@@ -535,7 +535,12 @@ test('Agent Relay over stdio: while relay is not running a call says how to star
   const world = await World.absent(t, 'agent-relay');
   const alice = await world.connect('Alice');
   const down = `Error: Relay daemon is not running. Start with: ${relayBin} serve --port ${world.relay.port}`;
-  for (const tool of ['relay_inbox', 'relay_who', 'relay_status']) assert.equal(await alice.error(tool), down);
+  for (const tool of ['relay_inbox', 'relay_who']) assert.equal(await alice.error(tool), down);
+  const { content, isError } = await alice.client.callTool({ name: 'relay_status', arguments: {} });
+  assert.ok(!isError);
+  const place = `127.0.0.1:${world.relay.port}`;
+  const status = `Relay Status:\n- Connected: No\n- Agent Name: Alice\n- Project: default\n- Socket: ${place}\n- Daemon Version: Unknown\n- Uptime: N/A`;
+  assert.deepEqual(content.map(({ text }) => text), [status, down.slice('Error: '.length)]);
   assert.equal(await alice.error('relay_send', { to: 'Bob', message: 'x', await_response: true }), down);
   await assert.rejects(alice.client.readResource({ uri: 'relay://inbox' }), (error) => error.message.includes(down.slice('Error: '.length)));
   const { prompts } = await alice.client.listPrompts();

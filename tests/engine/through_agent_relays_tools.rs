@@ -346,7 +346,7 @@ fn what_cannot_be_done_is_said_in_agent_relay_s_words() {
     );
     assert_eq!(
         refusal(&mut relay, A, 3, "relay_inbox", json!({})),
-        "Error: Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; \
+        "Error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; \
          known agents: pm, dev-a, dev-b, Alice, Bob"
     );
     assert_eq!(

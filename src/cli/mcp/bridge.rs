@@ -238,7 +238,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         };
         let answer: Result<CallToolResult, AskError> = self.answer(&question, &context).await?;
         let toolset = self.toolsets().of_tool(&request.name);
-        let mut result = answer.unwrap_or_else(|trouble| self.relay.tell(&trouble, toolset));
+        let mut result = answer.unwrap_or_else(|trouble| self.relay.tell(&trouble, toolset, &request.name));
         // The relay was asked in a version that does not have it; rmcp strips it for agents that do not either.
         result.result_type = Some(ResultType::COMPLETE);
         let client = context.peer.peer_info();

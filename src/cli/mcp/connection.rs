@@ -29,6 +29,20 @@ pub trait Connect: Send + Sync + 'static {
     fn project(&self) -> Option<Project> {
         None
     }
+
+    /// Returns where a relay would be asked now, if that is looked for.
+    fn sought(&self) -> Option<Sought> {
+        None
+    }
+}
+
+/// Where a relay would be asked that is not there; nothing of what is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    /// As it is shown.
+    pub place: Option<String>,
+    /// The project that the agent belongs to, or whose relay it is.
+    pub project: Option<Project>,
 }
 
 /// A connection to the relay. A new one is broken off when it ends, however the process ends: the relay then takes back

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::connection::{Connect, Connection};
+use super::connection::{Connect, Connection, Sought};
 use super::held::Held;
 use super::system::Tcp;
 use crate::cli::discover::{DiscoverError, Found, Source, Way, discover_here, project_of_agent_here};
@@ -26,8 +26,8 @@ pub enum NoneFound {
     NotRunning {
         /// The same in words, with what is to be done.
         reason: String,
-        /// What starts a relay there, if it is known, and what else there is to do.
-        start: Option<String>,
+        /// What starts a relay there, and what else there is to do.
+        start: String,
     },
     /// It is not known which relay is meant, or there is no way to it.
     #[error("{0}")]
@@ -143,9 +143,13 @@ impl Finder {
         }
         io::Error::other(if is_nobody(&error) {
             let advice = found.advice(&self.program);
+            let start = found.start(&self.program).unwrap_or_else(|| {
+                let again = format!("{} serve, as that relay was started before", self.program);
+                format!("{again}: it is to listen on {way}, {how}; or {}", Found::OTHER)
+            });
             NoneFound::NotRunning {
                 reason: format!("Relay is not running on {way}, {how}; {advice}"),
-                start: found.start(&self.program),
+                start,
             }
         } else {
             NoneFound::NoWay(format!("relay cannot be reached at {way}, {how}: {error}"))
@@ -166,6 +170,20 @@ impl Connect for Finder {
 
     fn project(&self) -> Option<Project> {
         self.last().as_ref()?.project.clone()
+    }
+
+    fn sought(&self) -> Option<Sought> {
+        let last = self.last().clone();
+        Some(match self.look(last) {
+            Ok(Last { found, project }) => Sought {
+                place: Some(found.way.to_string()),
+                project: project.or(found.project),
+            },
+            Err(_) => Sought {
+                place: None,
+                project: self.asked.project.clone(),
+            },
+        })
     }
 }
 

@@ -15,14 +15,15 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
+use super::connection::{Answer, Connect, Connection, ExchangeError, Sought, exchange};
 use super::found::NoneFound;
 use super::introduction::Introduction;
 use super::updates::{self, Opened, Updates};
 use super::{Identity, Label, Project, Settings};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::cli::place::Place;
-use crate::tools::{Client, ToolResult, Toolset, Toolsets};
+use crate::engine::DEFAULT_PROJECT;
+use crate::tools::{Client, ToolResult, Toolset, Toolsets, Unconnected};
 
 /// The protocol version that the bridge speaks to the relay.
 const VERSION: &str = "2025-11-25";
@@ -71,6 +72,16 @@ pub enum AskError {
 }
 
 impl AskError {
+    /// Tells whether no relay was reached.
+    fn is_absence(&self) -> bool {
+        match self {
+            Self::NotRunning | Self::NoneFound(_) | Self::Unreachable(_) => true,
+            Self::WentAway | Self::NoAnswer(_) | Self::Answered(_) | Self::StdinEnded | Self::TooLate => {
+                false
+            }
+        }
+    }
+
     /// Tells a relay that is not there from one that cannot be reached.
     fn of_connecting(error: io::Error) -> Self {
         let none_found = error
@@ -260,9 +271,37 @@ impl<C: Connect> Relay<C> {
         self.settings.address.to_string()
     }
 
-    /// Tells an agent what went wrong and what to do, in the words of the toolset that it has called.
-    pub fn tell(&self, trouble: &AskError, toolset: &Toolset) -> CallToolResult {
-        CallToolResult::error(vec![ContentBlock::text(self.words(trouble, toolset))])
+    /// Tells an agent what went wrong and what to do, in the words of the toolset whose tool it has called. A tool that tells of the
+    /// connection says that there is none, and what to do behind it.
+    pub fn tell(&self, trouble: &AskError, toolset: &Toolset, tool: &str) -> CallToolResult {
+        let words = self.words(trouble, toolset);
+        let Some(status) = self.unconnected(trouble, toolset, tool) else {
+            return CallToolResult::error(vec![ContentBlock::text(words)]);
+        };
+        let advice = words.strip_prefix("Error: ").unwrap_or(&words);
+        CallToolResult::success(vec![ContentBlock::text(status), ContentBlock::text(advice)])
+    }
+
+    /// Returns what a tool answers because there is no relay, if it answers then.
+    fn unconnected(&self, trouble: &AskError, toolset: &Toolset, tool: &str) -> Option<String> {
+        let says = toolset.unconnected.filter(|_| trouble.is_absence())?;
+        let Settings {
+            address,
+            identity,
+            project,
+            ..
+        } = &self.settings;
+        let sought = self.connect.sought().unwrap_or_else(|| Sought {
+            place: Some(address.to_string()),
+            project: project.clone(),
+        });
+        let at_home = sought.place.as_ref().map(|_| DEFAULT_PROJECT);
+        let own = Unconnected {
+            agent: identity.as_ref().map(|identity| identity.name.local()),
+            project: sought.project.as_ref().map(Project::as_str).or(at_home),
+            place: sought.place.as_deref(),
+        };
+        says(tool, &own)
     }
 
     /// Says what went wrong and what to do.
@@ -270,9 +309,9 @@ impl<C: Connect> Relay<C> {
         let reason = match trouble {
             AskError::NotRunning => return self.not_running(toolset),
             AskError::NoneFound(NoneFound::NotRunning { reason, start }) => {
-                return match (toolset.not_running, start) {
-                    (Some(words), Some(start)) => words(start),
-                    (Some(_) | None, _) => reason.clone(),
+                return match toolset.not_running {
+                    Some(words) => words(start),
+                    None => reason.clone(),
                 };
             }
             AskError::NoneFound(NoneFound::NoWay(reason)) => reason.clone(),

@@ -165,8 +165,9 @@ fn what_cannot_be_subscribed_to_is_refused_with_what_can() {
             .exchange(&Request::post(&target, message.to_string()));
         assert_eq!(posted.status, 202);
         let answer = stream.event().data.expect("an answer");
-        let words = "Connection error: this session is nobody's: name its agent where it is opened";
+        let words = "this session is nobody's: name its agent where it is opened";
         assert!(answer.contains(words), "{answer}");
+        assert!(!answer.contains("Connection error"), "{answer}");
     };
     in_the_words_of_the_resource("/sse?tools=agent-relay");
     in_the_words_of_the_resource("/sse?tools=lift,agent-relay");

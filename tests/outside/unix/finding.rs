@@ -139,6 +139,63 @@ fn a_relay_that_is_not_there_is_told_of_in_agent_relay_s_words_to_its_tools() {
         env!("CARGO_BIN_EXE_relay")
     );
     assert_eq!((told.texts, told.is_error), (vec![expected], true));
+    let socket = directory.path().join("own.sock");
+    let mut mcp = command(directory.path(), &[("RELAY_SOCKET", text(&socket))]);
+    mcp.args(["mcp", "--tools", "agent-relay", "--agent", "Alice"]);
+    let told = Agent::start_by(mcp).call("relay_inbox", &json!({}));
+    let expected = format!(
+        "Error: Relay daemon is not running. Start with: {} serve, as that relay was started before: it is to listen on {}, named by \
+         RELAY_SOCKET; or name the socket of another with RELAY_SOCKET, or its project with RELAY_PROJECT",
+        env!("CARGO_BIN_EXE_relay"),
+        socket.display()
+    );
+    assert_eq!((told.texts, told.is_error), (vec![expected], true));
+}
+
+#[test]
+fn relay_status_says_without_a_relay_that_there_is_none_and_how_one_is_started() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let variables = [data, ("RELAY_PROJECT", "later")];
+    let mut mcp = command(directory.path(), &variables);
+    mcp.args(["mcp", "--tools", "agent-relay", "--agent", "Alice"]);
+    let mut agent = Agent::start_by(mcp);
+    let status = |connected: &str, project: &str, version: &str| {
+        let socket = directory.path().join("relay/projects/later/relay.sock");
+        format!(
+            "Relay Status:\n- Connected: {connected}\n- Agent Name: Alice\n- Project: {project}\n- Socket: {}\n- Daemon Version: \
+             {version}\n- Uptime: ",
+            socket.display()
+        )
+    };
+    let start = format!(
+        "Relay daemon is not running. Start with: {} serve --project later",
+        env!("CARGO_BIN_EXE_relay")
+    );
+    let away = status("No", "later", "Unknown") + "N/A";
+    let told = agent.call("relay_status", &json!({}));
+    assert_eq!(
+        (told.texts, told.is_error),
+        (vec![away.clone(), start.clone()], false)
+    );
+    let mut relay = Relay::start_with(&["--project", "later"], &[data]);
+    let told = agent.call("relay_status", &json!({}));
+    let there = status("Yes", "default", env!("CARGO_PKG_VERSION"));
+    assert!(told.texts[0].starts_with(&there), "{told:?}");
+    relay.kill();
+    let told = agent.call("relay_status", &json!({}));
+    assert_eq!((told.texts, told.is_error), (vec![away, start], false));
+
+    let mut alone = command(directory.path(), &[("XDG_DATA_HOME", "")]);
+    alone.args(["mcp", "--tools", "agent-relay", "--port", "9"]);
+    let mut alone = Agent::start_by(alone);
+    let told = alone.call("relay_status", &json!({}));
+    assert!(!told.is_error, "{told:?}");
+    let own = format!(
+        "- Connected: No\n- Agent Name: mcp-{}\n- Project: default\n- Socket: 127.0.0.1:9\n",
+        alone.pid()
+    );
+    assert!(told.texts[0].contains(&own), "{told:?}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use crate::tools::{DEFAULT, Toolsets};
 #[test]
 fn what_is_told_names_a_command_that_works() {
     let told = |address: &str, trouble: &AskError| {
-        let result = Relay::new(settings(address), FakeRelay::default()).tell(trouble, DEFAULT.of_tool(""));
+        let result =
+            Relay::new(settings(address), FakeRelay::default()).tell(trouble, DEFAULT.of_tool(""), "");
         assert_eq!(result.is_error, Some(true));
         result.content[0].as_text().expect("a text").text.clone()
     };
