@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap_complete::Shell;
 
 use super::messages::write_stdout;
-use super::{End, Failure, command_line};
+use super::{End, Failure, command_line, version};
 use crate::terminal::visible;
 
 /// `relay completions`.
@@ -38,6 +38,8 @@ fn shown() -> clap::Command {
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
     clap::Command::new("relay")
         .version(env!("CARGO_PKG_VERSION"))
+        .disable_version_flag(true)
+        .arg(version())
         .subcommands(shown.cloned())
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::place::Place;
 use super::project::{DataDirectory, Project};
-use super::work_tree::{is_absent, main_work_tree, read_file};
+use super::work_tree::{is_absent, main_work_tree, read_file, redirected};
 use crate::engine::{InvalidName, shown};
 
 /// Names a socket.
@@ -360,11 +360,12 @@ struct Config<P = Project> {
 }
 
 /// Goes through the directories that may hold such a file, the nearest first: from the working directory upward. A git work tree is looked
-/// at together with the main one, in which a file that is not in the repository is.
+/// at together with the main one, in which a file that is not in the repository is, and so is the one to which a redirect of Thrum's leads.
 fn holders<S: System>(directory: &Path, system: &S) -> impl Iterator<Item = PathBuf> {
     directory.ancestors().flat_map(move |directory| {
         let main = main_work_tree(directory, |file| system.read(file).ok());
-        std::iter::once(directory.to_owned()).chain(main)
+        let led_to = redirected(directory, |file| system.read(file).ok());
+        std::iter::once(directory.to_owned()).chain(main).chain(led_to)
     })
 }
 

@@ -202,7 +202,19 @@ fn command_line() -> clap::Command {
             arg
         }
     };
-    Cli::command().mut_subcommands(|subcommand| subcommand.mut_args(without_variable))
+    let without_variables = |subcommand: clap::Command| {
+        let own = subcommand.mut_args(without_variable);
+        own.mut_subcommands(|inner| inner.mut_args(without_variable))
+    };
+    let command = Cli::command().mut_subcommands(without_variables);
+    command.disable_version_flag(true).arg(version())
+}
+
+/// The option that prints the version; `-v` is that of Agent Relay's command.
+fn version() -> clap::Arg {
+    let version = clap::Arg::new("version").short('V').visible_short_alias('v');
+    let version = version.long("version").help("Print version");
+    version.action(clap::ArgAction::Version)
 }
 
 /// Runs the command line and returns the process's exit code: 0 if all was done, 1 after an error, 2 for bad usage, 3 if
@@ -329,18 +341,22 @@ fn variable_without_utf8() -> Option<String> {
 
 /// Takes a refused token out of an error, and what may be the second word of one that was given without quotes.
 fn hide_token(error: &mut clap::Error) {
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
-        return;
-    };
     let is_token = |argument: &str| argument == "--token" || argument.starts_with("--token=");
-    let kind = if argument.starts_with("--token ") {
-        ContextKind::InvalidValue
-    } else if !argument.starts_with('-')
-        && std::env::args_os().any(|given| is_token(&given.to_string_lossy()))
-    {
-        ContextKind::InvalidArg
-    } else {
-        return;
+    let is_given = || std::env::args_os().any(|given| is_token(&given.to_string_lossy()));
+    let kind = match (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidSubcommand),
+    ) {
+        (_, Some(ContextValue::String(word))) if !mcp::McpCommand::has_subcommand(word) && is_given() => {
+            ContextKind::InvalidSubcommand
+        }
+        (Some(ContextValue::String(argument)), _) if argument.starts_with("--token ") => {
+            ContextKind::InvalidValue
+        }
+        (Some(ContextValue::String(argument)), _) if !argument.starts_with('-') && is_given() => {
+            ContextKind::InvalidArg
+        }
+        _ => return,
     };
     if error.get(kind).is_some() {
         error.insert(kind, ContextValue::String("(not shown)".to_owned()));

@@ -56,6 +56,15 @@ pub fn main_work_tree(root: &Path, read: impl Fn(&Path) -> Option<Vec<u8>>) -> O
     shared.ends_with(".git").then(|| main.to_owned())
 }
 
+/// Returns the directory to which Thrum leads from another by the file `.thrum/redirect`, which names the `.thrum` of the main checkout.
+pub fn redirected(from: &Path, read: impl Fn(&Path) -> Option<Vec<u8>>) -> Option<PathBuf> {
+    let named = read(&from.join(".thrum/redirect"))?;
+    let named = from.join(OsStr::from_bytes(named.trim_ascii()));
+    let main = without_dots(&named);
+    main.ends_with(".thrum")
+        .then(|| main.parent().map(Path::to_owned))?
+}
+
 /// Takes `.` and `..` out of a path by its text.
 pub fn without_dots(path: &Path) -> PathBuf {
     use std::path::Component::{CurDir, Normal, ParentDir, Prefix, RootDir};

@@ -427,6 +427,20 @@ fn a_work_tree_that_names_its_repository_from_where_it_is_has_it_too() {
 }
 
 #[test]
+fn a_redirect_of_thrums_leads_to_the_file_of_the_main_checkout() {
+    let mut world = World::new();
+    world
+        .file("/top/tree/.thrum/redirect", "/src/main/.thrum\n")
+        .file("/src/main/.relay/config.json", r#"{"project": "main"}"#)
+        .file("/top/.relay/config.json", r#"{"project": "farther"}"#);
+    let source = config_at("/src/main/.relay/config.json");
+    assert_eq!(world.discover(), of("main", source));
+    world.file("/top/tree/.relay/config.json", r#"{"project": "own"}"#);
+    let own = config_at("/top/tree/.relay/config.json");
+    assert_eq!(world.discover(), of("own", own));
+}
+
+#[test]
 fn a_submodule_and_a_broken_link_have_no_main_work_tree() {
     for (git, commondir) in [
         // A submodule's directory shares nothing.

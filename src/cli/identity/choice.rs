@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Identity;
-use super::directories::{IDENTITIES, RELAY, THRUM, nearest, to_be_made};
+use super::directories::{IDENTITIES, RELAY, nearest, nearest_of_thrum, to_be_made};
 use super::file::{self, Flaw};
 use crate::engine::{AgentName, InvalidName, shown};
 
@@ -90,7 +90,7 @@ pub struct Identities {
 impl Identities {
     /// Finds where the files are; reads none yet.
     pub fn seen_from(directory: &Path, program: String) -> Self {
-        let found = [RELAY, THRUM].map(|name| nearest(directory, name));
+        let found = [nearest(directory, RELAY), nearest_of_thrum(directory)];
         Self {
             directories: found
                 .into_iter()
@@ -235,6 +235,7 @@ mod tests {
 
     use tempfile::TempDir;
 
+    use super::super::directories::THRUM;
     use super::*;
 
     /// A directory with identity files: each with the directory that it is in, its name and its text.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::work_tree::{main_work_tree, read_file};
+use crate::cli::work_tree::{main_work_tree, read_file, redirected};
 
 /// The directory of what relay keeps with a project.
 pub const RELAY: &str = ".relay";
@@ -18,13 +18,28 @@ pub const IDENTITIES: &str = "identities";
 const GIT_FILE_BYTES_MAX: u64 = 4_096 + 16;
 
 /// Finds the nearest directory of that name: in `from` or above it, where the root of a work tree stands for the main checkout
-/// too. Something of that name that is no directory is passed over.
+/// too, and one with a redirect of Thrum's for where that leads. Something of that name that is no directory is passed over.
 pub fn nearest(from: &Path, name: &str) -> Option<PathBuf> {
-    let places = from
-        .ancestors()
-        .flat_map(|directory| [Some(directory.to_owned()), main_checkout(directory)]);
+    let places = from.ancestors().flat_map(|directory| {
+        [
+            Some(directory.to_owned()),
+            main_checkout(directory),
+            led_to(directory),
+        ]
+    });
     let mut directories = places.flatten().map(|place| place.join(name));
     directories.find(|directory| directory.is_dir())
+}
+
+/// Finds the nearest directory of Thrum's. One that leads to another, and has no identities of its own, stands for that one.
+pub fn nearest_of_thrum(from: &Path) -> Option<PathBuf> {
+    let found = nearest(from, THRUM)?;
+    let mut own = found.join(IDENTITIES).read_dir().into_iter().flatten();
+    if own.next().is_some() {
+        return Some(found);
+    }
+    let main = found.parent().and_then(led_to).map(|main| main.join(THRUM));
+    main.filter(|main| main.is_dir()).or(Some(found))
 }
 
 /// Returns where a directory of that name is to be made if there is none yet: in the main checkout of the repository that `from`
@@ -33,6 +48,12 @@ pub fn to_be_made(from: &Path, name: &str) -> PathBuf {
     let checkout = from.ancestors().find(|directory| directory.join(".git").exists());
     let main = checkout.and_then(main_checkout);
     main.as_deref().or(checkout).unwrap_or(from).join(name)
+}
+
+/// Returns where a redirect of Thrum's in a directory leads, if there is one.
+fn led_to(directory: &Path) -> Option<PathBuf> {
+    let read = |file: &Path| read_file(file, GIT_FILE_BYTES_MAX).ok().flatten();
+    redirected(directory, read)?.canonicalize().ok()
 }
 
 /// Returns the main checkout, if `root` is the root of one of the work trees beside it.
@@ -121,6 +142,33 @@ mod tests {
         let link = "gitdir: ../main/.git/worktrees/relative\r\n";
         fs::write(relative.join(".git"), link).expect("a file");
         assert_eq!(nearest(&relative, KEPT), Some(shared));
+    }
+
+    #[test]
+    fn a_redirect_of_thrums_leads_to_the_main_checkout_unless_there_are_identities() {
+        let (_directory, top) = directory();
+        let (main, tree) = (make(top.join("main/.thrum")), make(top.join("tree/.thrum")));
+        let deep = make(top.join("tree/src"));
+        let redirect = tree.join("redirect");
+        for named in ["", "nowhere", "../nowhere/.thrum", "../main"] {
+            fs::write(&redirect, named).expect("a file");
+            assert_eq!(nearest_of_thrum(&deep), Some(tree.clone()), "{named:?}");
+        }
+        let absolute = format!("{}\n", main.display());
+        for named in [&*absolute, "../main/.thrum"] {
+            fs::write(&redirect, named).expect("a file");
+            assert_eq!(nearest_of_thrum(&deep), Some(main.clone()), "{named:?}");
+        }
+        let shared = make(top.join("main/.kept"));
+        assert_eq!(nearest(&deep, KEPT), Some(shared));
+        let own = make(tree.join(IDENTITIES));
+        assert_eq!(
+            nearest_of_thrum(&deep),
+            Some(main),
+            "an empty directory says nothing"
+        );
+        fs::write(own.join("qa.json"), "{}").expect("a file");
+        assert_eq!(nearest_of_thrum(&deep), Some(tree));
     }
 
     #[test]

@@ -73,11 +73,11 @@ pub struct Uninstall {
 #[derive(Debug, clap::Args)]
 struct Which {
     /// Whom to connect, or several; auto is whoever is found on this machine [default: auto].
-    #[arg(long = "editor", value_name = "EDITOR", value_enum)]
+    #[arg(short = 'e', long = "editor", value_name = "EDITOR", value_enum)]
     editors: Vec<Asked>,
 
     /// In your own files, for all projects, instead of those of the project in the working directory.
-    #[arg(long)]
+    #[arg(short, long)]
     global: bool,
 
     /// Show what would be changed, and change nothing.

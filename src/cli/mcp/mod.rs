@@ -38,6 +38,7 @@ mod updates;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ArgAction;
@@ -52,11 +53,13 @@ pub use super::project::Project;
 pub use connection::{Connect, Connection};
 
 use super::identity::choice::{Identities, UnknownAgent};
+use super::install::{self, Install};
 use super::or_none::OrNone;
 use super::place::{DEFAULT_PORT, Place};
 use super::{End, Failure};
 use crate::engine::{AgentName, RandomBytes, Timestamp};
 use crate::server::{Token, wall_clock};
+use crate::terminal::visible;
 use crate::tools::{ReplyBytes, Toolsets};
 use bridge::Bridge;
 use calls::Calls;
@@ -65,7 +68,27 @@ use stdio::Stdio;
 
 /// `relay mcp`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Mcp {
+    #[command(flatten)]
+    serve: Serve,
+
+    #[command(subcommand)]
+    command: Option<McpCommand>,
+}
+
+/// What the commands of Thrum and of Agent Relay have behind `mcp`.
+#[derive(Debug, clap::Subcommand)]
+pub enum McpCommand {
+    /// The same as relay mcp, as those who come from Thrum or Agent Relay call it.
+    Serve(Box<Serve>),
+    /// The same as relay install, as those who come from Agent Relay call it.
+    Install(Install),
+}
+
+/// How a bridge is started.
+#[derive(Debug, clap::Args)]
+pub struct Serve {
     /// The port of the relay, 1 to 65535 [default: 7331, where no other relay is found].
     #[arg(long, env = "RELAY_PORT", value_parser = super::port)]
     port: Option<u16>,
@@ -97,6 +120,10 @@ pub struct Mcp {
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     token: Option<Token>,
+
+    /// The repository that the agent works in, as if the bridge were started there [default: .].
+    #[arg(long, value_name = "PATH")]
+    repo: Option<PathBuf>,
 
     /// How much of a reply the agent's program shows its model, in kB, 6 to 100000 [default: what is known of the program, else 9].
     #[arg(long, value_name = "KB")]
@@ -141,6 +168,14 @@ pub enum McpError {
         /// The other.
         second: String,
     },
+    /// There is no such repository; nothing was read from stdin.
+    #[error("--repo is {}: {error}; accepted: a directory", visible(&path.to_string_lossy()))]
+    Repo {
+        /// As it was given.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
     /// It is not known who the agent is; nothing was read from stdin.
     #[error(transparent)]
     UnknownAgent(#[from] UnknownAgent),
@@ -153,20 +188,25 @@ impl From<McpError> for Failure {
     fn from(error: McpError) -> Self {
         let text = format!("relay mcp: {error}");
         match error {
-            McpError::TwoNames { .. } => Self::usage(text),
+            McpError::TwoNames { .. } | McpError::Repo { .. } => Self::usage(text),
             McpError::UnknownAgent(unknown) if unknown.is_bad_usage() => Self::usage(text),
             McpError::UnknownAgent(_) | McpError::System(_) => Self::error(text),
         }
     }
 }
 
-/// Bridges this process's stdio until stdin ends.
+/// Bridges this process's stdio until stdin ends, or installs.
 pub(super) fn main(args: Mcp) -> Result<End, Failure> {
-    bridge_stdio(args)?;
+    let serve = match args.command {
+        None => args.serve,
+        Some(McpCommand::Serve(serve)) => *serve,
+        Some(McpCommand::Install(args)) => return install::run(&args),
+    };
+    bridge_stdio(serve)?;
     Ok(End::Done)
 }
 
-fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
+fn bridge_stdio(args: Serve) -> Result<(), McpError> {
     // A closed stdout looks like one that takes everything, and answers with messages in them would be thrown away.
     super::messages::check_stdout().map_err(|error| {
         io::Error::other(format!(
@@ -174,6 +214,9 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
         ))
     })?;
     let program = super::ourselves();
+    if let Some(path) = args.repo {
+        std::env::set_current_dir(&path).map_err(|error| McpError::Repo { path, error })?;
+    }
     let identity = identity(args.agent, args.tools, &program)?;
     let mut random = super::serve::system_random()?;
     let is_named = args.host.is_some() || args.port.is_some();

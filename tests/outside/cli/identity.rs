@@ -195,6 +195,99 @@ fn what_is_registered_is_who_the_bridge_finds() {
 }
 
 #[test]
+fn the_repository_that_is_named_is_that_in_which_the_agent_is_looked_for() {
+    let repository = project(&[(QA.0, "qa", QA.1)]);
+    let elsewhere = project(&[]);
+    let path = repository.path().to_str().expect("text");
+    let named = ["--tools", "thrum", "--repo", path];
+    let (target, _) = asked_for(elsewhere.path(), &named, &[]);
+    let expected = "/mcp?agent=qa&role=tester&module=ui&tools=thrum&instance";
+    assert_eq!(without_instance(&target), expected);
+    let cwd: String = form_urlencoded::Serializer::new(String::new())
+        .append_pair(
+            "cwd",
+            repository
+                .path()
+                .canonicalize()
+                .expect("it is there")
+                .to_str()
+                .expect("text"),
+        )
+        .finish();
+    assert!(target.contains(&cwd), "{target}");
+    let (target, _) = asked_for(repository.path(), &["--tools", "thrum", "--repo", "."], &[]);
+    assert_eq!(without_instance(&target), expected);
+    for missing in ["missing", ".thrum/identities/qa.json"] {
+        mcp(repository.path(), &["--tools", "thrum", "--repo", missing])
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(
+                contains(format!("relay mcp: --repo is {missing}: "))
+                    .and(contains("; accepted: a directory\n")),
+            );
+    }
+}
+
+#[test]
+fn a_redirect_of_thrums_leads_to_the_identities_of_the_main_checkout() {
+    let main = project(&[(QA.0, "qa", QA.1)]);
+    let tree = project(&[]);
+    let kept = main.path().join(".thrum");
+    fs::write(
+        tree.path().join(".thrum/redirect"),
+        format!("{}\n", kept.display()),
+    )
+    .expect("a file");
+    let thrum = ["--tools", "thrum"];
+    let (target, _) = asked_for(tree.path(), &thrum, &[]);
+    let qa = "/mcp?agent=qa&role=tester&module=ui&tools=thrum&instance";
+    assert_eq!(without_instance(&target), qa);
+    // A worktree of Thrum's has its own agents.
+    let identities = tree.path().join(".thrum/identities");
+    fs::create_dir(&identities).expect("a directory");
+    assert_eq!(without_instance(&asked_for(tree.path(), &thrum, &[]).0), qa);
+    fs::write(
+        identities.join("ace.json"),
+        r#"{"agent": {"name": "ace", "role": "pilot"}}"#,
+    )
+    .expect("a file");
+    let (target, _) = asked_for(tree.path(), &thrum, &[]);
+    let ace = "/mcp?agent=ace&role=pilot&tools=thrum&instance";
+    assert_eq!(without_instance(&target), ace);
+}
+
+/// As the commands of Thrum and Agent Relay are called.
+#[test]
+fn mcp_serve_is_mcp_and_takes_its_options_behind_it() {
+    let project = project(&pm_and_qa());
+    let serve = |arguments: &[&str], variables: &[(&str, &str)]| {
+        // The port is said before it elsewhere.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port().to_string();
+        drop(listener);
+        let all = [&["serve"], arguments].concat();
+        let mut command = mcp(project.path(), &all);
+        command.env("RELAY_PORT", &port).envs(variables.iter().copied());
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "relay_status", "arguments": {}}});
+        let assert = command.write_stdin(format!("{hello}\n{call}\n")).assert().code(0);
+        let told = String::from_utf8(assert.get_output().stdout.clone()).expect("text");
+        (told, port)
+    };
+    let (told, port) = serve(&["--tools", "agent-relay", "--agent-id", "qa"], &[]);
+    let own = format!("- Agent Name: qa\\n- Project: default\\n- Socket: 127.0.0.1:{port}\\n");
+    assert!(told.contains(&own), "{told}");
+    let (told, _) = serve(&["--tools=agent-relay"], &[("RELAY_AGENT", "pm")]);
+    assert!(told.contains("- Agent Name: pm\\n"), "{told}");
+    mcp(project.path(), &["--agent", "pm", "serve"])
+        .assert()
+        .code(2)
+        .stdout("");
+}
+
+#[test]
 fn agent_relays_tools_need_no_name() {
     let empty = project(&[]);
     for files in [&[][..], &pm_and_qa()] {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn the_version_is_the_packages() {
-    for option in ["--version", "-V"] {
+    for option in ["--version", "-V", "-v"] {
         let version = format!("relay {VERSION}\n");
         relay(&[option]).assert().code(0).stdout(version).stderr("");
     }
@@ -92,6 +92,7 @@ fn help_of_a_subcommand_names_its_options() {
                 "--agent",
                 "--agent-id",
                 "--project",
+                "--repo",
                 "--tools",
                 "--token",
                 "RELAY_AGENT",
@@ -126,6 +127,31 @@ fn help_of_a_subcommand_names_its_options() {
             assert = assert.stdout(contains(option));
         }
     }
+}
+
+/// As the commands of Agent Relay are called.
+#[test]
+fn mcp_install_is_install_and_its_options_have_short_names() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let told = |arguments: &[&str]| {
+        let mut install = relay(arguments);
+        install.current_dir(empty.path()).env("HOME", empty.path());
+        let assert = install.assert().code(0);
+        String::from_utf8(assert.get_output().stdout.clone()).expect("text")
+    };
+    let plain = told(&["install", "--editor", "cursor", "--global", "--dry-run"]);
+    assert!(plain.contains("/.cursor/mcp.json"), "{plain}");
+    for arguments in [
+        vec!["install", "-e", "cursor", "-g", "--dry-run"],
+        vec!["mcp", "install", "-e", "cursor", "-g", "--dry-run"],
+        vec!["mcp", "install", "--editor", "cursor", "--global", "--dry-run"],
+    ] {
+        assert_eq!(told(&arguments), plain, "{arguments:?}");
+    }
+    let there = told(&["mcp", "install", "-ge", "cursor"]);
+    assert!(empty.path().join(".cursor/mcp.json").is_file(), "{there}");
+    told(&["uninstall", "-ge", "cursor"]);
+    assert!(!empty.path().join(".cursor/mcp.json").exists());
 }
 
 #[test]

@@ -92,6 +92,33 @@ fn a_relay_is_found_by_each_source_and_status_tells_which() {
 }
 
 #[test]
+fn a_redirect_of_thrums_leads_to_the_relay_of_the_main_checkout() {
+    let relay = Relay::start_told();
+    let (main, tree) = (place(), place());
+    let directory = main.path().canonicalize().expect("it is there");
+    let file = configure(&directory, &json!({"socketPath": relay.socket()}));
+    fs::create_dir(tree.path().join(".thrum")).expect("a directory");
+    let kept = directory.join(".thrum");
+    fs::write(
+        tree.path().join(".thrum/redirect"),
+        format!("{}\n", kept.display()),
+    )
+    .expect("a file");
+    let (code, told, said) = status(tree.path(), &[], &["--json"]);
+    assert_eq!((code, &*said), (Some(0), ""));
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["found"], json!({"source": "config", "at": relay.socket()}));
+    let (_, told, _) = status(tree.path(), &[], &[]);
+    assert!(
+        told.contains(&format!("\nfound by {}\n", file.display())),
+        "{told}"
+    );
+    let mut agent = bridge(tree.path(), &[]);
+    agent.post("dev-a", "pm", "x").posted();
+    assert_eq!(relay.bodies("pm"), ["x"]);
+}
+
+#[test]
 fn a_bridge_finds_its_relay_again_after_each_kill() {
     let mut relay = Relay::start();
     let mut agent = bridge_to(&relay);
