@@ -144,6 +144,8 @@ pub enum Sign {
 pub enum Who {
     /// One agent alone if it is named, as given and not checked yet; else any that there is.
     Agent(Option<String>),
+    /// Nobody, until it asks for what an agent alone may ask for: then one agent, which is given its name.
+    Unnamed,
     /// One agent, by a program that shows no model what it is answered: nothing of it tells of the start.
     Api(String),
     /// One agent, which is there from now on.

@@ -78,6 +78,7 @@ mod threads;
 mod time;
 mod timers;
 pub mod trace;
+mod unnamed;
 mod waits;
 pub mod watches;
 pub mod workers;
@@ -112,6 +113,7 @@ use sessions::Session;
 pub use time::Timestamp;
 pub use timers::Reason;
 use timers::{Timer, Timers};
+use unnamed::Unnamed;
 use waits::Wait;
 use watches::{Watched, Watches};
 use workers::Workers;
@@ -142,6 +144,7 @@ pub struct Engine {
     /// One for each agent, and the person's.
     inboxes: BTreeMap<AgentName, Inbox>,
     sessions: BTreeMap<SessionId, Session>,
+    unnamed: Unnamed,
     handovers: BTreeMap<HandoverId, Handover>,
     /// How many hand-overs there were: the number of the next one.
     handovers_made: u64,
@@ -243,6 +246,7 @@ impl Engine {
             inboxes: names.map(|agent| (agent, Inbox::new())).collect(),
             roster,
             sessions: BTreeMap::new(),
+            unnamed: Unnamed::default(),
             handovers: BTreeMap::new(),
             handovers_made: 0,
             waits: BTreeMap::new(),
@@ -332,7 +336,7 @@ impl Engine {
                 let result = self.open(session, carrier, who, step);
                 step.out.push(Effect::Opened { session, result });
             }
-            Input::Named { session, client } => self.name_client(session, client),
+            Input::Named { session, client } => self.name_client(session, client, step),
             Input::Closed { session, ending } => self.close(session, ending, step),
             Input::Call {
                 session,
@@ -435,7 +439,7 @@ impl Engine {
         if is_a_tool_s || matches!(command, Command::Surfacing(_)) {
             self.is_heard_of(session, step);
         }
-        let (result, handover) = match self.carry_out(session, call, random, command, step) {
+        let (result, handover) = match self.carry_out_named(session, call, random, command, step) {
             Ok(Outcome::Parked) => return,
             Ok(Outcome::Answered(answer)) => {
                 let answer = match step.to_tell {
@@ -451,6 +455,28 @@ impl Engine {
             result,
             handover,
         });
+    }
+
+    /// Carries a command out, for an agent that is given its name if the session needs one and is to have one.
+    fn carry_out_named(
+        &mut self,
+        session: SessionId,
+        call: CallId,
+        random: RandomBytes,
+        command: Command,
+        step: &mut Step<'_>,
+    ) -> Result<Outcome, Refusal> {
+        if !self.is_to_be_named(session) {
+            return self.carry_out(session, call, random, command, step);
+        }
+        match self.carry_out(session, call, random, command.clone(), step) {
+            // A refusal has changed nothing.
+            Err(Refusal::Agents(agents::Refusal::Anonymous { .. })) => {
+                self.give_name(session, step)?;
+                self.carry_out(session, call, random, command, step)
+            }
+            result => result,
+        }
     }
 
     fn carry_out(

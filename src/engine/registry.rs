@@ -213,7 +213,7 @@ impl Engine {
     pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, now: Timestamp) {
         let state = &self.agents[agent];
         if self.may_go(agent) && state.leaves_at.is_none() {
-            self.leave_at(agent, now.plus_millis(TRANSIENT_MS));
+            self.leave_at(agent, now.plus_millis(self.unnamed.lasts_ms(agent)));
         }
     }
 
@@ -270,6 +270,7 @@ impl Engine {
         self.forget_role(agent, role.as_deref());
         self.groups.forget(agent);
         self.idempotency.forget(agent);
+        self.unnamed.forget(agent);
         self.inboxes.remove(agent);
         self.agents.remove(agent);
         self.worker_is_forgotten(agent);

@@ -23,6 +23,8 @@ pub(super) struct Session {
     pub person: bool,
     /// What it is answered is put before a model, which may have to send something again.
     pub has_model: bool,
+    /// It is bound to nobody yet, or to an agent that was given its name.
+    pub unnamed: bool,
     /// The node whose connection it is, bound to nobody.
     pub node: Option<NodeId>,
     /// A later instance has taken its agent over.
@@ -70,10 +72,16 @@ impl Engine {
         let node = match who {
             Who::Node(node) if !self.nodes.contains(node) => return Err(nodes::Refusal::Unknown.into()),
             Who::Node(node) => Some(node),
-            Who::Agent(_) | Who::Api(_) | Who::Registered(_) | Who::Person | Who::Program { .. } => None,
+            Who::Agent(_)
+            | Who::Unnamed
+            | Who::Api(_)
+            | Who::Registered(_)
+            | Who::Person
+            | Who::Program { .. } => None,
         };
+        let unnamed = who == Who::Unnamed;
         let has_model = match who {
-            Who::Agent(_) | Who::Registered(_) => true,
+            Who::Agent(_) | Who::Unnamed | Who::Registered(_) => true,
             Who::Api(_) | Who::Person | Who::Node(_) | Who::Program { .. } => false,
         };
         let program = match &who {
@@ -88,10 +96,16 @@ impl Engine {
                 let project = project.clone();
                 Some(Program::new(*abilities, is_named, project, *mode, step.now))
             }
-            Who::Agent(_) | Who::Api(_) | Who::Registered(_) | Who::Person | Who::Node(_) => None,
+            Who::Agent(_) | Who::Unnamed | Who::Api(_) | Who::Registered(_) | Who::Person | Who::Node(_) => {
+                None
+            }
         };
         let (agent, registration) = match who {
-            Who::Person | Who::Node(_) | Who::Agent(None) | Who::Program { agent: None, .. } => (None, None),
+            Who::Person
+            | Who::Node(_)
+            | Who::Unnamed
+            | Who::Agent(None)
+            | Who::Program { agent: None, .. } => (None, None),
             Who::Agent(Some(name))
             | Who::Api(name)
             | Who::Program {
@@ -127,6 +141,7 @@ impl Engine {
             agent: agent.clone(),
             person,
             has_model,
+            unnamed,
             node,
             fenced: false,
             handovers: VecDeque::new(),
@@ -151,9 +166,10 @@ impl Engine {
     }
 
     /// A session's client has said who it is; nothing if it is not open.
-    pub(super) fn name_client(&mut self, session: SessionId, client: ClientId) {
+    pub(super) fn name_client(&mut self, session: SessionId, client: ClientId, step: &mut Step<'_>) {
         if let Some(state) = self.sessions.get_mut(&session) {
             state.client = Some(client);
+            self.goes_on_unnamed(session, step);
         }
     }
 

@@ -42,7 +42,7 @@ impl Asked {
     pub fn by(uri: &Uri, default: Toolsets) -> Result<Self, Box<Response>> {
         match uri.query() {
             None | Some("") => Ok(Self {
-                who: Who::Agent(None),
+                who: of_nobody(default),
                 offer: Offer {
                     toolsets: default,
                     reply_max: None,
@@ -104,7 +104,7 @@ impl Asked {
                 let reason = "query parameter \"agent\" is missing: the others say something of an agent";
                 return Err(format!("{reason}; accepted: agent=NAME beside them"));
             }
-            let who = Who::Agent(None);
+            let who = of_nobody(toolsets);
             return Ok(Self { who, offer });
         };
         let who = if says_more || toolsets.register() {
@@ -123,6 +123,15 @@ impl Asked {
             }))
         };
         Ok(Self { who, offer })
+    }
+}
+
+/// Returns for whom a session may speak whose address names nobody.
+fn of_nobody(toolsets: Toolsets) -> Who {
+    if toolsets.give_names() {
+        Who::Unnamed
+    } else {
+        Who::Agent(None)
     }
 }
 

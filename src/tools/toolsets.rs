@@ -200,6 +200,12 @@ impl Toolsets {
             .any(|toolset| toolset.needs_agent && !toolset.registers)
     }
 
+    /// Tells whether a session of nobody's is given a name: all of its tools need one, and the agent comes with the session.
+    pub fn give_names(self) -> bool {
+        self.sets()
+            .all(|toolset| toolset.needs_agent && toolset.registers)
+    }
+
     /// Says why a session was not opened.
     pub fn refused(self, refusal: &Refusal) -> String {
         (self.first().refused)(refusal)

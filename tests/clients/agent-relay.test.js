@@ -486,8 +486,29 @@ test('Agent Relay over stdio: without an identity an agent is mcp- and a number,
 });
 
 for (const transport of ['sse', 'http']) {
-  test(`Agent Relay over ${transport}: a session of nobody's is told how to name itself`, async (t) => {
-    const world = await World.start(t, 'agent-relay', WAYS.find((way) => way.transport === transport));
+  const way = WAYS.find((way) => way.transport === transport);
+  test(`Agent Relay over ${transport}: a session of nobody's is given a name when it first needs one, and keeps it`, async (t) => {
+    const world = await World.start(t, 'agent-relay', way);
+    const [nobody, other] = [await world.connect(undefined), await world.connect(undefined)];
+    const nameOf = async (agent) => (await agent.text('relay_status')).match(/\n- Agent Name: (.*)\n/)[1];
+    assert.equal(await nameOf(nobody), 'Not registered');
+    assert.ok(!(await nobody.text('relay_who')).includes('mcp-'), 'who only looks is nobody');
+    await other.hears();
+    await nobody.hears();
+    assert.deepEqual([await nameOf(other), await nameOf(nobody)], ['mcp-1', 'mcp-2']);
+    const [alice] = await join(world, 'Alice');
+    await send(nobody, 'Alice', 'from nobody');
+    assert.equal(await inbox(alice), shown('[id] From mcp-2:\nfrom nobody'));
+    // A client's connections that rest are closed.
+    if (transport === 'http') await new Promise((resolve) => setTimeout(resolve, 6_000));
+    await send(alice, 'mcp-2', 'to nobody');
+    assert.equal(await inbox(nobody), shown('[id] From Alice:\nto nobody'));
+    assert.equal(await other.text('relay_inbox'), NOTHING);
+    assert.equal(await nameOf(nobody), 'mcp-2');
+  });
+
+  test(`Agent Relay over ${transport}: a session of nobody's with lift's tools beside is told how to name itself`, async (t) => {
+    const world = await World.start(t, 'lift,agent-relay', way);
     const nobody = await world.connect(undefined);
     const text = await nobody.error('relay_inbox');
     assert.match(text, /^Error: this session is nobody's: name its agent where it is opened, by --agent NAME or \?agent=NAME/);

@@ -58,6 +58,7 @@ mod through_the_tools;
 mod through_thrums_tools;
 mod toolsets;
 mod tracing;
+mod unnamed;
 mod waiting;
 mod waking;
 mod walks;

@@ -169,7 +169,6 @@ fn what_cannot_be_subscribed_to_is_refused_with_what_can() {
         assert!(answer.contains(words), "{answer}");
         assert!(!answer.contains("Connection error"), "{answer}");
     };
-    in_the_words_of_the_resource("/sse?tools=agent-relay");
     in_the_words_of_the_resource("/sse?tools=lift,agent-relay");
 }
 
@@ -268,9 +267,15 @@ fn a_client_without_a_handshake_listens_and_is_told_what_it_asked_for_until_rela
 #[test]
 fn a_listener_has_no_inbox_but_its_agent_s_and_no_resources_without_agent_relay() {
     let relay = Relay::start();
-    let mut nobody = EventStream::open(relay.connect(), &listening(&[AGENTS, INBOX], "tools=agent-relay"));
-    let accepted = &message(&mut nobody)["params"]["notifications"]["resourceSubscriptions"];
-    assert_eq!(*accepted, json!([AGENTS]));
+    for (tools, has) in [
+        ("tools=lift,agent-relay", json!([AGENTS])),
+        // It is given a name.
+        ("tools=agent-relay", json!([AGENTS, INBOX])),
+    ] {
+        let mut nobody = EventStream::open(relay.connect(), &listening(&[AGENTS, INBOX], tools));
+        let accepted = &message(&mut nobody)["params"]["notifications"]["resourceSubscriptions"];
+        assert_eq!(*accepted, has, "{tools}");
+    }
     let of_lift = relay.connect().exchange(&listening(&[INBOX], "agent=pm"));
     assert_eq!(
         (of_lift.status, of_lift.json()["error"]["code"].clone()),

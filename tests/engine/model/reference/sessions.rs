@@ -49,8 +49,8 @@ impl Model {
     fn admit(&mut self, who: &Who) -> Result<Option<AgentName>, Refusal> {
         let agent = match who {
             Who::Person | Who::Agent(None) => None,
-            Who::Api(_) | Who::Node(_) | Who::Program { .. } => {
-                unreachable!("no plan has nodes, programs or the API")
+            Who::Unnamed | Who::Api(_) | Who::Node(_) | Who::Program { .. } => {
+                unreachable!("no plan has nodes, programs, the API or sessions that are given names")
             }
             Who::Agent(Some(name)) if name == "user" => {
                 self.marks.reach(Mark::PersonAtOpen);
