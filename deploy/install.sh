@@ -4,7 +4,7 @@
 #   deploy/install.sh program BINARY [PREFIX]    by root: relay, its completions and manual pages, and the entry point, below PREFIX
 #                                                (default /usr/local)
 #   deploy/install.sh connect [PREFIX]           by the user who runs the agents: connects Claude Code, Codex, Gemini CLI, OpenCode and
-#                                                Cursor, in that user's own files, as `relay install --global` does
+#                                                Cursor, in that user's own files, as `relay install --global --tools agent-relay` does
 #
 # It needs no network, and nothing but a POSIX shell and the usual commands.
 set -eu
@@ -62,7 +62,7 @@ connect() {
   # First on PATH, so that what is installed says relay and finds the one of a later image as well.
   PATH=$prefix/bin:$PATH
   export PATH
-  relay install --global --editor claude --editor codex --editor gemini --editor opencode --editor cursor
+  relay install --global --tools agent-relay --editor claude --editor codex --editor gemini --editor opencode --editor cursor
 }
 
 case ${1:-} in

@@ -64,7 +64,10 @@ test('the five agent CLIs are connected for all projects, by a program that is o
   const hook = JSON.parse(text(home, '.claude/settings.json')).hooks.PostToolUse[0].hooks[0];
   assert.equal(hook.command, 'relay hook claude');
   assert.equal(JSON.parse(text(home, '.claude.json')).mcpServers.relay.type, 'sse');
-  assert.equal(JSON.parse(text(home, '.cursor/mcp.json')).mcpServers.relay.url, 'http://localhost:7331/mcp');
+  assert.equal(JSON.parse(text(home, '.cursor/mcp.json')).mcpServers.relay.url, 'http://localhost:7331/mcp?tools=agent-relay');
+  for (const file of ['.claude.json', '.codex/config.toml', '.config/opencode/opencode.json', '.cursor/mcp.json', '.gemini/settings.json']) {
+    assert.match(text(home, file), /tools=agent-relay/, file);
+  }
 
   const { stdout } = await run(t, path.join(prefix, 'bin/relay'), ['doctor', '--json'], {
     cwd: home,
