@@ -70,6 +70,10 @@ pub struct Cli {
     command: Command,
 }
 
+/// How Claude Code has what relay install does not write.
+const KICKOFF: &str = "The skill that writes the prompts of a lift, multi-agent-kickoff, comes with relay's plugin for Claude Code, not by this. For one \
+session: claude --plugin-dir path/to/relay/plugin. For all: copy plugin/skills/multi-agent-kickoff of relay's repository into ~/.claude/skills/.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the relay in this terminal, which becomes its message log.
@@ -133,6 +137,7 @@ enum Command {
     /// End the relay that runs on this machine in order, and nothing else.
     Stop(stop::Stop),
     /// Connect agent CLIs and editors to relay, and let their hooks call it.
+    #[command(after_help = KICKOFF)]
     Install(install::Install),
     /// Take out of the files of agent CLIs and editors what relay install has put in.
     Uninstall(install::Uninstall),

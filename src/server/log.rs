@@ -177,8 +177,8 @@ where
 }
 
 /// Returns the body from its first character that is no space, or from behind a heading that says nothing but what the
-/// line says already: the block's kind, who wrote it and to whom, as in `## QUESTION TO PM — DEV-A`. A body that is only
-/// a heading is returned whole.
+/// line says already: the block's kind, who wrote it and to whom, as in `## QUESTION TO PM — DEV-A`. With it goes the line in
+/// which a status says when it was written. A body that is only a heading is returned whole.
 fn without_heading<'a>(line: &Line<'a>) -> &'a str {
     let body = match line.body.trim_start() {
         "" => return line.body,
@@ -193,7 +193,12 @@ fn without_heading<'a>(line: &Line<'a>) -> &'a str {
     if rest.is_empty() || !is_repeated(heading, line) {
         return body;
     }
-    rest
+    let (time, more) = rest.split_once(['\n', '\r']).unwrap_or_default();
+    match more.trim_start() {
+        "" => rest,
+        more if time.starts_with("Time: ") => more,
+        _ => rest,
+    }
 }
 
 /// Tells whether all that a heading says is in the line: first the words for the kind, then names.

@@ -125,6 +125,8 @@ mod lines {
         ] {
             for (body, expected) in [
                 (format!("{heading}\nTask: 4\n"), "Task: 4 ".to_owned()),
+                (format!("{heading}\nTime: now\nTask: 4"), "Task: 4".to_owned()),
+                (format!("{heading}\nTime: now\n"), "Time: now ".to_owned()),
                 (heading.to_owned(), heading.to_owned()),
                 (format!("{heading} AND ALL\nx"), format!("{heading} AND ALL x")),
             ] {

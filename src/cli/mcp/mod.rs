@@ -83,6 +83,7 @@ pub enum McpCommand {
     /// The same as relay mcp, as those who come from Thrum or Agent Relay call it.
     Serve(Box<Serve>),
     /// The same as relay install, as those who come from Agent Relay call it.
+    #[command(after_help = super::KICKOFF)]
     Install(Install),
 }
 

@@ -67,3 +67,51 @@ fn a_roster_that_is_no_lift_is_named_with_what_is_accepted() {
             .stderr(contains(accepted));
     }
 }
+
+/// A file of relay's repository.
+fn file(path: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns the names of the fields of the first status block in a text.
+fn fields(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim);
+    let block = lines
+        .skip_while(|line| !line.starts_with("## STATUS UPDATE — "))
+        .skip(1);
+    let fields = block.map_while(|line| line.split_once(": ").map(|(field, _)| field));
+    fields.collect()
+}
+
+#[test]
+fn a_status_block_has_the_fields_of_the_plan() {
+    let plan = [
+        "Time",
+        "Branch",
+        "Task",
+        "Status",
+        "Last commit",
+        "Tests",
+        "Notes",
+    ];
+    let prompt = relay(&["prompt", "dev-b"]).assert().code(0);
+    let prompt = String::from_utf8(prompt.get_output().stdout.clone()).expect("text");
+    assert_eq!(fields(&prompt), plan);
+    assert_eq!(fields(&file("docs/MULTI-AGENT.md")), plan);
+}
+
+#[test]
+fn before_a_lift_there_are_no_uncommitted_changes_in_main() {
+    let guide = file("docs/MULTI-AGENT.md");
+    let before = guide
+        .split("## Before the lift")
+        .nth(1)
+        .and_then(|rest| rest.split("\n## ").next());
+    let said = "**Have no uncommitted changes in main**";
+    assert!(before.expect("it has that part").contains(said));
+    let skill = file("plugin/skills/multi-agent-kickoff/SKILL.md");
+    assert!(skill.contains("**See that there are no uncommitted changes** on the main branch"));
+    let told = contains("Look that there are no uncommitted changes on the repository's main branch");
+    relay(&["prompt", "pm"]).assert().code(0).stdout(told);
+}

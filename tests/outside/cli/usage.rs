@@ -155,6 +155,18 @@ fn mcp_install_is_install_and_its_options_have_short_names() {
 }
 
 #[test]
+fn help_of_install_says_how_claude_code_gets_the_kickoff_skill() {
+    let repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let skill = "plugin/skills/multi-agent-kickoff";
+    assert!(repository.join(skill).join("SKILL.md").is_file());
+    for arguments in [&["install", "--help"][..], &["mcp", "install", "--help"]] {
+        let said =
+            contains("claude --plugin-dir path/to/relay/plugin").and(contains(format!("copy {skill}")));
+        relay(arguments).assert().code(0).stdout(said);
+    }
+}
+
+#[test]
 fn help_does_not_show_a_token() {
     let token = "a-secret-of-20-chars";
     for subcommand in [
