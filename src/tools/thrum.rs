@@ -15,7 +15,9 @@ use crate::engine::address::Warning;
 use crate::engine::groups::{Command as Groups, Named};
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::room::{Escapes, Form, Part};
-use crate::engine::{Command, DEFAULT_PROJECT, Delivery, Kind, Refusal, Reply, agents, mail};
+use crate::engine::{
+    Command, DEFAULT_PROJECT, Delivery, Kind, Recipient, Refusal, Reply, ResolvedBy, agents, mail,
+};
 
 /// The toolset. Its list stays under 4 kB, and its instructions under 1 kB.
 pub static THRUM: Toolset = Toolset {
@@ -406,15 +408,35 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         let status = if is_in_vain { "no_recipients" } else { "delivered" };
         object.member("status").plain(status);
         object.member("message_id").plain(&id.to_string());
-        object.member("resolved_to").plain(to.by().as_str());
+        object.member("resolved_to").plain(resolved_to(to));
+        let matched = matched_role(to, given).into_iter();
+        let warned = matched.chain(warnings.iter().map(|warning| warned(warning, given)));
         object
             .member("warnings")
-            .array(warnings, |json, warning| json.string(&warned(warning, given)));
+            .array(warned, |json, warning| json.string(&warning));
         messages::write_absence(absence.as_deref(), object);
         if let Some(thread) = thread {
             object.member("thread_id").string(thread);
         }
     });
+}
+
+/// Says how the recipient was resolved: to Thrum `@everyone` is a group.
+fn resolved_to(to: &Recipient) -> &'static str {
+    if to.by() == ResolvedBy::Broadcast && to.as_str() != ALL_PROJECTS {
+        return ResolvedBy::Group.as_str();
+    }
+    to.by().as_str()
+}
+
+/// What the agents of all projects are shown as together, which Thrum does not have.
+const ALL_PROJECTS: &str = "*:*";
+
+/// Warns that a name after `@` is that of a role.
+fn matched_role(to: &Recipient, given: &str) -> Option<String> {
+    let name = given.rsplit(':').next().unwrap_or_default();
+    let is_mention = name.starts_with('@') && to.by() == ResolvedBy::Role;
+    is_mention.then(|| format!("{given} matched a role; it was sent to all of that role"))
 }
 
 fn warned(warning: &Warning, given: &str) -> String {
@@ -530,7 +552,7 @@ fn write_message(delivery: &Delivery, part: Option<&Part>, project: &str, json: 
                 object.member("metadata").raw(metadata);
             }
         }
-        if message.to.by() != crate::engine::ResolvedBy::Name {
+        if message.to.by() != ResolvedBy::Name {
             object.member("to").plain(&message.to.seen_from(project));
         }
         if let Some(part) = part {

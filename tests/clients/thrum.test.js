@@ -113,7 +113,8 @@ overStdio('@name is an agent, or a role, or a group, and agent:role:hash is a ro
   await assertChecked(bob, [byName]);
   for (const recipient of ['@ops', 'ops', 'agent:ops:abc123']) {
     const byRole = await send(alice, recipient, recipient);
-    assert.deepEqual(resolved(byRole), delivered('role'));
+    const matched = recipient === '@ops' ? ['@ops matched a role; it was sent to all of that role'] : [];
+    assert.deepEqual(resolved(byRole), delivered('role', ...matched));
     for (const agent of [bob, cleo]) await assertChecked(agent, [to('@ops', byRole)]);
   }
   const toOthers = await send(bob, '@ops', 'to the other one');
@@ -124,10 +125,10 @@ overStdio('@name is an agent, or a role, or a group, and agent:role:hash is a ro
 overStdio('@everyone and broadcast_message reach all others, of the roster too', async (world) => {
   const [alice, bob] = [await world.join('alice'), await world.join('bob')];
   const sent = await send(alice, '@everyone', 'to all');
-  assert.deepEqual(resolved(sent), delivered('broadcast'));
+  assert.deepEqual(resolved(sent), delivered('group'));
   const { message_id, ...rest } = await alice.data('broadcast_message', { content: 'to all again' });
   assert.match(message_id, UUID_V4);
-  assert.deepEqual(rest, delivered('broadcast'));
+  assert.deepEqual(rest, delivered('group'));
   const { messages } = await bob.data('check_messages');
   assert.deepEqual(
     messages.map(({ timestamp, ...message }) => message),
@@ -163,7 +164,7 @@ overStdio('a name that is a role of others, or a group, means the agent, and the
   await alice.data('create_group', { name: 'worker' });
   const bob = await world.join('bob', 'worker');
   const three = await send(cleo, '@worker', 'three');
-  assert.deepEqual(resolved(three), delivered('role', 'worker is a group, too; it was not sent to its members'));
+  assert.deepEqual(resolved(three), delivered('role', '@worker matched a role; it was sent to all of that role', 'worker is a group, too; it was not sent to its members'));
   for (const agent of [alice, bob]) await assertChecked(agent, [to('@worker', three)]);
 });
 

@@ -90,7 +90,10 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
     for (call, address, by) in [
         (2, "agent:dev-a:x", "role"),
         (3, "#general", "channel"),
-        (4, "@everyone", "broadcast"),
+        (4, "@everyone", "group"),
+        (11, "*", "group"),
+        (12, "web:@everyone", "group"),
+        (13, "*:*", "broadcast"),
     ] {
         let sent = data(&mut relay, PM, call, "send_message", to(address));
         assert_eq!(
@@ -120,10 +123,29 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
         "broadcast_message",
         json!({"content": "to all"}),
     );
-    assert_eq!(sent["resolved_to"], "broadcast");
+    assert_eq!(sent["resolved_to"], "group");
+    relay.register(SessionId(8), of_role("ops", registration("bob", None)));
+    for (call, address, warnings) in [
+        (
+            14,
+            "@ops",
+            json!(["@ops matched a role; it was sent to all of that role"]),
+        ),
+        (
+            15,
+            "default:@ops",
+            json!(["default:@ops matched a role; it was sent to all of that role"]),
+        ),
+        (16, "ops", json!([])),
+        (17, "agent:ops:x", json!([])),
+        (18, "@bob", json!([])),
+    ] {
+        let sent = data(&mut relay, PM, call, "send_message", to(address));
+        assert_eq!(sent["warnings"], warnings, "{address}");
+    }
     assert_eq!(
         refusal(&mut relay, PM, 7, "send_message", to("nobody")),
-        "Error: unknown agent \"nobody\"; known agents: pm, dev-a, dev-b, helper; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
+        "Error: unknown agent \"nobody\"; known agents: pm, dev-a, dev-b, bob, helper; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
     );
     assert_eq!(
         refusal(&mut relay, PM, 9, "send_message", to("nowhere:*")),
@@ -131,7 +153,7 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
     );
     assert_eq!(
         refusal(&mut relay, A, 8, "send_message", to("pm")),
-        "Error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: pm, dev-a, dev-b, helper"
+        "Error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: pm, dev-a, dev-b, bob, helper"
     );
 }
 
