@@ -48,7 +48,13 @@ impl AtOnce {
                 let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
                 rustix::fs::open(path, flags, Mode::empty()).map_or(Self::Never, Self::Anew)
             }
-            _ => Self::Never,
+            FileType::RegularFile
+            | FileType::Directory
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Self::Never,
         }
     }
 

@@ -188,7 +188,7 @@ const WAIT_FOR_MESSAGE: Tool = Tool {
 
 const LIST_AGENTS: Tool = Tool {
     name: "list_agents",
-    description: "List all agents and their status: active if it has done something within two minutes and is there, else offline.",
+    description: "List all agents and their status: active if there and not silent for two minutes, else offline.",
     arguments: &[Argument {
         name: "include_offline",
         accepts: Accepts::Boolean(true),
