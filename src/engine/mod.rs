@@ -429,9 +429,10 @@ impl Engine {
         step: &mut Step<'_>,
     ) {
         // The session closed while its call was on the way: there is nobody to answer.
-        if !self.sessions.contains_key(&session) {
+        let Some(state) = self.sessions.get(&session) else {
             return;
-        }
+        };
+        let again = state.is_to_be_named().then(|| command.clone());
         let is_a_tool_s = command.is_a_tool_s();
         if is_a_tool_s {
             self.sign_all(session, Sign::CalledAgain, step);
@@ -439,7 +440,15 @@ impl Engine {
         if is_a_tool_s || matches!(command, Command::Surfacing(_)) {
             self.is_heard_of(session, step);
         }
-        let (result, handover) = match self.carry_out_named(session, call, random, command, step) {
+        let mut outcome = self.carry_out(session, call, random, command, step);
+        // It needs an agent; its refusal has changed nothing.
+        if let Err(Refusal::Agents(agents::Refusal::Anonymous { .. })) = outcome
+            && let Some(command) = again
+        {
+            let named = self.give_name(session, step).map_err(Refusal::from);
+            outcome = named.and_then(|()| self.carry_out(session, call, random, command, step));
+        }
+        let (result, handover) = match outcome {
             Ok(Outcome::Parked) => return,
             Ok(Outcome::Answered(answer)) => {
                 let answer = match step.to_tell {
@@ -455,28 +464,6 @@ impl Engine {
             result,
             handover,
         });
-    }
-
-    /// Carries a command out, for an agent that is given its name if the session needs one and is to have one.
-    fn carry_out_named(
-        &mut self,
-        session: SessionId,
-        call: CallId,
-        random: RandomBytes,
-        command: Command,
-        step: &mut Step<'_>,
-    ) -> Result<Outcome, Refusal> {
-        if !self.is_to_be_named(session) {
-            return self.carry_out(session, call, random, command, step);
-        }
-        match self.carry_out(session, call, random, command.clone(), step) {
-            // A refusal has changed nothing.
-            Err(Refusal::Agents(agents::Refusal::Anonymous { .. })) => {
-                self.give_name(session, step)?;
-                self.carry_out(session, call, random, command, step)
-            }
-            result => result,
-        }
     }
 
     fn carry_out(

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::agents::{Refusal, Registration};
 use super::limits::{TRANSIENT_MS, UNNAMED_MS};
 use super::names::{AgentName, ClientId, DEFAULT_PROJECT, SessionId};
+use super::sessions::Session;
 use super::{Engine, Step};
 
 /// The agents that were given their names and are there still.
@@ -43,13 +44,14 @@ impl Unnamed {
     }
 }
 
-impl Engine {
-    /// Tells whether a session is to be given an agent when it needs one.
-    pub(super) fn is_to_be_named(&self, session: SessionId) -> bool {
-        let state = &self.sessions[&session];
-        state.unnamed && state.agent.is_none()
+impl Session {
+    /// Tells whether it is to be given an agent when it needs one.
+    pub fn is_to_be_named(&self) -> bool {
+        self.unnamed && self.agent.is_none()
     }
+}
 
+impl Engine {
     /// Gives a session an agent, and the agent a name that nobody has.
     pub(super) fn give_name(&mut self, session: SessionId, step: &mut Step<'_>) -> Result<(), Refusal> {
         let mut numbers = self.unnamed.counted + 1..;
