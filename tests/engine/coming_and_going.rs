@@ -86,16 +86,7 @@ fn an_agent_whose_last_session_has_ended_is_offline_at_once() {
     relay.open(A, Carrier::Stream, None);
     let views = |relay: &mut Relay, call| {
         let effects = relay.call(A, call, list_of(Which::Present));
-        let [
-            Effect::Reply {
-                result: Ok(Reply::Agents(agents::Reply::Listed { agents, .. })),
-                ..
-            },
-        ] = &effects[..]
-        else {
-            panic!("{effects:?}");
-        };
-        let views = agents.iter();
+        let views = listed_in(&effects).iter();
         let views = views.map(|view| (view.name.to_string(), view.status));
         views.collect::<Vec<_>>()
     };

@@ -599,6 +599,20 @@ const SIGNS: [Sign; 19] = [
     Sign::Fenced,
 ];
 
+/// The agents in the answer to a list of them.
+fn listed_in(effects: &[Effect]) -> &[agents::AgentView] {
+    let [
+        Effect::Reply {
+            result: Ok(Reply::Agents(agents::Reply::Listed { agents, .. })),
+            ..
+        },
+    ] = effects
+    else {
+        panic!("{effects:?}");
+    };
+    agents
+}
+
 fn list(project: Option<&str>, active_only: bool) -> Command {
     let project = project.map(str::to_owned);
     let which = if active_only { Which::Active } else { Which::All };

@@ -201,16 +201,9 @@ fn profile(text: &str) -> Profile {
 /// What dev-a says of itself, as a list of the whole relay shows it.
 fn said(relay: &mut Relay) -> Profile {
     let effects = relay.call(A, 2_000, list(None, false));
-    let [
-        Effect::Reply {
-            result: Ok(Reply::Agents(agents::Reply::Listed { agents, .. })),
-            ..
-        },
-    ] = &effects[..]
-    else {
-        panic!("{effects:?}");
-    };
-    let mut agents = agents.iter().filter(|agent| agent.name == name("dev-a"));
+    let mut agents = listed_in(&effects)
+        .iter()
+        .filter(|agent| agent.name == name("dev-a"));
     agents.next().expect("it is there").profile.clone()
 }
 

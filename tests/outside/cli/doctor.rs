@@ -33,6 +33,11 @@ fn report(desk: &Desk, editor: &str, code: i32) -> Value {
     found.expect("it is there").clone()
 }
 
+/// What is reported of an entry at whose address this relay answers.
+fn reached(file: &Path, url: &str) -> Value {
+    json!({"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null})
+}
+
 fn install(desk: &Desk, editor: &str, port: u16) {
     let port = port.to_string();
     let arguments = ["install", "--editor", editor, "--port", &port];
@@ -74,7 +79,7 @@ fn what_is_connected_to_a_relay_that_runs_is_well_until_it_stops() {
     let expected = json!({
         "editor": "claude", "name": "Claude Code",
         "found": {"program": program, "version": "2.1.330 (Claude Code)"},
-        "configured": [{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}],
+        "configured": [reached(&file, &url)],
         "hooks": "current", "trusted": null, "broken": [], "to_do": [],
     });
     assert_eq!(report(&desk, "claude", 0), expected);

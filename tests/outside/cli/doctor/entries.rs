@@ -142,9 +142,7 @@ fn an_entry_with_a_program_and_an_address_is_asked_as_its_type_says() {
     let file = desk.project.join(".mcp.json");
     desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
     let said = report(&desk, "claude", 1);
-    let configured =
-        json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}]);
-    assert_eq!(said["configured"], configured);
+    assert_eq!(said["configured"], json!([reached(&file, &url)]));
 }
 
 #[test]
@@ -338,9 +336,7 @@ fn an_entry_that_no_installation_has_written_is_one_that_is_connected() {
     let file = desk.home.join(".claude.json");
     desk.write(&file, &json!({"projects": {project: local}}).to_string());
     let said = report(&desk, "claude", 1);
-    let configured =
-        json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}]);
-    assert_eq!(said["configured"], configured);
+    assert_eq!(said["configured"], json!([reached(&file, &url)]));
 }
 
 #[test]
@@ -402,9 +398,7 @@ fn of_a_program_and_an_address_of_gemini_cli_the_address_is_looked_at_which_it_t
         json!({"httpUrl": url, "command": "relay-old", "excludeTools": ["read_messages"]});
     desk.write(&file, &settings.to_string());
     let said = report(&desk, "gemini", 1);
-    let configured =
-        json!([{"file": file, "leads_to": url, "reachable": VERSION, "error": null, "untried": null}]);
-    assert_eq!(said["configured"], configured);
+    assert_eq!(said["configured"], json!([reached(&file, &url)]));
     let file = file.display();
     let to_do = json!([
         format!(
