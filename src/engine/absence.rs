@@ -1,13 +1,13 @@
 //! Whether anybody is there to read a message: what its sender is told if nobody is.
 //!
-//! An agent is there if a session that is bound to it is open, if the one that last acted in its name is, if that was a moment ago, or if
+//! An agent is there if a session that is bound to it is open, if the one that last acted in its name is, if that was a moment ago and it has not left, or if
 //! somebody waits for its inbox. One that is on a node is there while the node is, but where relay pushes to it in vain, or waits for too many
 //! receipts. One whose program is idle is there if it can be woken; it may be there and be shown a message late all the same. Of one that was on a node nothing is said. The person comes and goes as it likes, and is never missed.
 
 use std::sync::Arc;
 
 use super::Engine;
-use super::agents::{Agent, is_recent};
+use super::agents::Agent;
 use super::finger::Finger;
 use super::handling::Mode;
 use super::holds::HeldBy;
@@ -246,7 +246,7 @@ impl Engine {
         let was_on_node = inbox.binding.is_none() && inbox.frames_made > 0;
         was_on_node
             || !state.sessions.is_empty()
-            || state.last_contact.is_some_and(|at| is_recent(at, now))
+            || state.is_active(now)
             || state.last_session.is_some_and(|session| self.is_open(session))
             || !inbox.waits.is_empty()
     }

@@ -374,7 +374,7 @@ impl Engine {
             let state = all
                 .find(agent)
                 .expect("whoever is meant by a role, a group or all is an agent");
-            agent != from && state.leaves_at.is_none()
+            agent != from && (state.leaves_at.is_none() || state.rests)
         });
     }
 }

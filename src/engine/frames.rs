@@ -130,6 +130,7 @@ impl Engine {
             pushing: Pushing::default(),
         });
         self.stays(agent);
+        self.agents_change(agent.project(), step);
         step.moves_handlers = true;
         let agent = agent.clone();
         step.wakes(agent.clone());
@@ -144,6 +145,7 @@ impl Engine {
         self.let_go_of(agent, step);
         self.inbox_mut(agent).binding = None;
         self.nodes.get_mut(node).agents.remove(agent);
+        self.agents_change(agent.project(), step);
         let agent = agent.clone();
         step.wakes(agent.clone());
         step.note(Event::Unbound { agent, node });

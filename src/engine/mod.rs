@@ -177,6 +177,8 @@ struct Step<'a> {
     changes: Vec<(SessionId, Watched)>,
     /// For whom the call is carried out, if its reply is to tell of the start.
     to_tell: Option<AgentName>,
+    /// A client looks for itself, whatever its agent does.
+    is_a_client_s: bool,
     /// Handlers of actions may be reached over other connections than before.
     moves_handlers: bool,
     /// How many of the effects the trace has taken in, or were there before the step.
@@ -193,6 +195,7 @@ impl<'a> Step<'a> {
             news: Vec::new(),
             changes: Vec::new(),
             to_tell: None,
+            is_a_client_s: false,
             moves_handlers: false,
         }
     }
@@ -445,7 +448,7 @@ impl Engine {
         if let Err(Refusal::Agents(agents::Refusal::Anonymous { .. })) = outcome
             && let Some(command) = again
         {
-            let named = self.give_name(session, step).map_err(Refusal::from);
+            let named = self.give_name(session, random, step).map_err(Refusal::from);
             outcome = named.and_then(|()| self.carry_out(session, call, random, command, step));
         }
         let (result, handover) = match outcome {
@@ -488,7 +491,10 @@ impl Engine {
             Command::Records(command) => Ok(self.about_records(session, command, step)?.into()),
             Command::Surfacing(command) => self.about_surfacing(session, call, command, step),
             Command::Workers(command) => self.about_workers(session, call, random, command, step),
-            Command::Resource(command) => self.carry_out(session, call, random, *command, step),
+            Command::Resource(command) => {
+                step.is_a_client_s = true;
+                self.carry_out(session, call, random, *command, step)
+            }
         }
     }
 

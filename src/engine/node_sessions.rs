@@ -223,6 +223,7 @@ impl Engine {
         for agent in agents {
             self.set_named(&agent, false);
             self.resume(&agent, step);
+            self.agents_change(agent.project(), step);
         }
         Ok(())
     }
@@ -252,6 +253,8 @@ impl Engine {
         self.node_is_gone(id, step);
         for agent in agents {
             self.let_go_of(&agent, step);
+            self.goes_offline(&agent);
+            self.agents_change(agent.project(), step);
             step.wakes(agent);
         }
     }

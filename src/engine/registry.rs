@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, Use};
+use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, Status, Use};
 use super::events::{Event, WaitEnd};
 use super::inbox::Inbox;
 use super::io::{Carrier, Effect, Sign};
-use super::limits::{PROFILE_BYTES_MAX, TRANSIENT_MS};
+use super::limits::{PROFILE_BYTES_MAX, TRANSIENT_MS, UNNAMED_MS};
 use super::names::{AgentName, CallId, DEFAULT_PROJECT, PERSON, Role, SessionId, check_name, shown};
 use super::time::Timestamp;
 use super::{Engine, Step};
@@ -73,6 +73,7 @@ impl Engine {
         }
         if instance > self.agents[agent].instance {
             self.worker_is_taken_over(agent);
+            self.unnamed.forget(agent);
             self.take_over(agent, step);
             self.agent_mut(agent).instance = instance;
             self.contact(agent, None, step);
@@ -168,12 +169,12 @@ impl Engine {
 
     /// Takes note that a session that is bound to an agent has begun.
     pub(super) fn joins(&mut self, agent: &AgentName, session: SessionId, step: &mut Step<'_>) {
+        let before = self.status_of(agent, step.now);
         let state = self.agent_mut(agent);
         state.sessions.insert(session);
-        if std::mem::take(&mut state.has_left) {
-            self.agents_change(agent.project(), step);
-        }
+        state.has_left = false;
         self.is_kept(agent);
+        self.tell_of_status(agent, before, step);
     }
 
     /// Takes note that it has ended.
@@ -185,26 +186,36 @@ impl Engine {
         step: &mut Step<'_>,
     ) {
         // A fenced session may end after its agent has gone.
-        let Some(state) = self.agents.get_mut(agent) else {
+        let Some(state) = self.agents.get(agent) else {
             return;
         };
-        if state.sessions.remove(&session) {
-            let lasts = match carrier {
-                Carrier::Stream | Carrier::Hook => true,
-                // That of a process.
-                Carrier::Exchange => state.instance.is_some(),
-                Carrier::Node | Carrier::Wake => false,
-            };
-            if lasts && state.sessions.is_empty() {
-                self.goes_offline(agent, step);
-            }
-            self.is_kept_no_more(agent, step.now);
+        if !state.sessions.contains(&session) {
+            return;
         }
+        let lasts = match carrier {
+            Carrier::Stream | Carrier::Hook => true,
+            // That of a process.
+            Carrier::Exchange => state.instance.is_some(),
+            Carrier::Node | Carrier::Wake => false,
+        };
+        let before = self.status_of(agent, step.now);
+        self.agent_mut(agent).sessions.remove(&session);
+        if lasts {
+            self.goes_offline(agent);
+        }
+        self.tell_of_status(agent, before, step);
+        self.is_kept_no_more(agent, step.now);
     }
 
-    /// Takes note that nothing of an agent is there any more.
-    pub(super) fn goes_offline(&mut self, agent: &AgentName, step: &mut Step<'_>) {
-        if !std::mem::replace(&mut self.agent_mut(agent).has_left, true) {
+    /// Takes note that what was there of an agent has ended; its sessions may still be there.
+    pub(super) fn goes_offline(&mut self, agent: &AgentName) {
+        let state = self.agent_mut(agent);
+        state.has_left |= state.sessions.is_empty();
+    }
+
+    /// Has those told who watch the agents if one is there otherwise than before.
+    fn tell_of_status(&self, agent: &AgentName, before: Status, step: &mut Step<'_>) {
+        if self.status_of(agent, step.now) != before {
             self.agents_change(agent.project(), step);
         }
     }
@@ -213,7 +224,10 @@ impl Engine {
     pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, now: Timestamp) {
         let state = &self.agents[agent];
         if self.may_go(agent) && state.leaves_at.is_none() {
-            self.leave_at(agent, now.plus_millis(self.unnamed.lasts_ms(agent)));
+            let rests = self.unnamed.comes_and_goes(agent);
+            let lasts_ms = if rests { UNNAMED_MS } else { TRANSIENT_MS };
+            self.agent_mut(agent).rests = rests;
+            self.leave_at(agent, now.plus_millis(lasts_ms));
         }
     }
 
@@ -232,7 +246,9 @@ impl Engine {
 
     /// Has an agent stay as long as it is a worker that lives.
     pub(super) fn is_kept(&mut self, agent: &AgentName) {
-        if let Some(at) = self.agent_mut(agent).leaves_at.take() {
+        let state = self.agent_mut(agent);
+        state.rests = false;
+        if let Some(at) = state.leaves_at.take() {
             self.leaving.remove(&(at, agent.clone()));
         }
     }
@@ -254,7 +270,8 @@ impl Engine {
             && *at <= step.now
         {
             let (_, agent) = self.leaving.pop_first().expect("it is the first");
-            self.agent_mut(&agent).leaves_at = None;
+            let state = self.agent_mut(&agent);
+            (state.leaves_at, state.rests) = (None, false);
             let inbox = &self.inboxes[&agent];
             if inbox.messages() > 0 || !inbox.waits.is_empty() || !inbox.standing.is_empty() {
                 self.leave_at(&agent, step.now.plus_millis(TRANSIENT_MS));
@@ -320,10 +337,11 @@ impl Engine {
         }
     }
 
-    /// Takes note that a session acts in an agent's name. The person who does so in its stead shows nothing of the agent.
+    /// Takes note that a session acts in an agent's name. The person who does so in its stead shows nothing of the agent, nor does a client
+    /// that looks for itself.
     pub(super) fn acts(&mut self, session: SessionId, agent: &AgentName, step: &mut Step<'_>) {
         let state = &self.sessions[&session];
-        if state.person {
+        if state.person || step.is_a_client_s {
             return;
         }
         let has_model = state.has_model;
@@ -355,6 +373,7 @@ impl Engine {
         if !self.sessions[&session].person
             && let Some(state) = self.agents.get_mut(agent)
         {
+            state.has_left = false;
             state.last_contact = Some(now);
             state.last_session = Some(session);
         }

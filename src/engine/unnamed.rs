@@ -1,21 +1,28 @@
 //! Agents that were given their names: a session of nobody's whose tools need an agent gets one when it first needs it.
 //!
-//! It is the agent of all sessions of its client, and goes with them, as one does that nobody has named.
+//! It is the agent of the session, if that is a stream, and goes with it as one does that nobody has named; else of the client that the
+//! session's connection is one of, whatever other connections that has. Of a client that says nothing by which it is known again, nobody
+//! could ever read what was sent to it: it is given none.
 
 use std::collections::BTreeMap;
 
 use super::agents::{Refusal, Registration};
-use super::limits::{TRANSIENT_MS, UNNAMED_MS};
-use super::names::{AgentName, ClientId, DEFAULT_PROJECT, SessionId};
+use super::io::Carrier;
+use super::names::{AgentName, ClientId, DEFAULT_PROJECT, RandomBytes, SessionId};
 use super::sessions::Session;
 use super::{Engine, Step};
 
-/// The agents that were given their names and are there still.
+/// The least of the numbers in names. A bridge is called by its process, and those have less digits:
+/// <https://man7.org/linux/man-pages/man5/proc_sys_kernel.5.html>, `pid_max`.
+const NUMBERS_FROM: u32 = 10_000_000;
+
+/// How many numbers there are, all of eight digits.
+const NUMBERS: u32 = 90_000_000;
+
+/// The agents of clients that were given their names, and are there still.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Unnamed {
-    /// The greatest number that a name has had.
-    counted: u64,
     of_clients: BTreeMap<ClientId, AgentName>,
     /// The same, by name.
     clients: BTreeMap<AgentName, ClientId>,
@@ -27,71 +34,77 @@ impl Unnamed {
         self.clients.insert(agent, client);
     }
 
-    /// Forgets an agent that is gone.
+    /// Forgets an agent that is gone, or somebody else's now.
     pub fn forget(&mut self, agent: &AgentName) {
         if let Some(client) = self.clients.remove(agent) {
             self.of_clients.remove(&client);
         }
     }
 
-    /// Returns for how long an agent that goes with its sessions is there after the last one, in milliseconds.
-    pub fn lasts_ms(&self, agent: &AgentName) -> i64 {
-        if self.clients.contains_key(agent) {
-            UNNAMED_MS
-        } else {
-            TRANSIENT_MS
-        }
+    /// Tells whether an agent is a client's that has a connection now and then.
+    pub fn comes_and_goes(&self, agent: &AgentName) -> bool {
+        self.clients.contains_key(agent)
     }
 }
 
 impl Session {
     /// Tells whether it is to be given an agent when it needs one.
     pub fn is_to_be_named(&self) -> bool {
-        self.unnamed && self.agent.is_none()
+        let is_known_again = self.client.is_some() || self.carrier == Carrier::Stream;
+        self.unnamed && self.agent.is_none() && is_known_again
     }
 }
 
 impl Engine {
-    /// Gives a session an agent, and the agent a name that nobody has.
-    pub(super) fn give_name(&mut self, session: SessionId, step: &mut Step<'_>) -> Result<(), Refusal> {
-        let mut numbers = self.unnamed.counted + 1..;
-        let is_free = |number: &u64| self.agent_in(DEFAULT_PROJECT, &numbered(*number)).is_none();
-        let number = numbers.find(is_free).expect("there are more numbers than agents");
+    /// Gives a session the agent of its client, or a new one by a name that nobody has.
+    pub(super) fn give_name(
+        &mut self,
+        session: SessionId,
+        random: RandomBytes,
+        step: &mut Step<'_>,
+    ) -> Result<(), Refusal> {
+        self.goes_on_unnamed(session, step);
+        if self.sessions[&session].agent.is_some() {
+            return Ok(());
+        }
         let registration = Registration {
-            name: numbered(number),
+            name: self.free_name(random),
             transient: true,
             ..Registration::default()
         };
         let agent = self.check_registration(&registration)?;
-        self.unnamed.counted = number;
         self.register(&agent, registration, step);
+        if let Some(client) = &self.sessions[&session].client {
+            self.unnamed.is_of(client.clone(), agent.clone());
+        }
         self.is_bound(session, agent, step);
         Ok(())
     }
 
-    /// Gives a session the agent that its client has by another; or takes note that the agent is its client's.
+    /// Gives a session the agent that its client was given in another.
     pub(super) fn goes_on_unnamed(&mut self, session: SessionId, step: &mut Step<'_>) {
         let state = &self.sessions[&session];
-        let Some(client) = state.client.as_ref().filter(|_| state.unnamed) else {
-            return;
-        };
-        match (&state.agent, self.unnamed.of_clients.get(client)) {
-            (None, Some(agent)) => {
-                let agent = agent.clone();
-                self.is_bound(session, agent, step);
-            }
-            (Some(agent), None) => self.unnamed.is_of(client.clone(), agent.clone()),
-            (None, None) | (Some(_), Some(_)) => {}
+        if state.is_to_be_named()
+            && let Some(client) = &state.client
+            && let Some(agent) = self.unnamed.of_clients.get(client)
+        {
+            let agent = agent.clone();
+            self.is_bound(session, agent, step);
         }
     }
 
     fn is_bound(&mut self, session: SessionId, agent: AgentName, step: &mut Step<'_>) {
         self.joins(&agent, session, step);
         self.session_mut(session).agent = Some(agent);
-        self.goes_on_unnamed(session, step);
     }
-}
 
-fn numbered(number: u64) -> String {
-    format!("mcp-{number}")
+    /// Makes a name that nobody has. No process has its number, and hardly any client had it before a start.
+    fn free_name(&self, random: RandomBytes) -> String {
+        // Of a message's id, which is made of the same, the first ones are shown.
+        let [.., a, b, c, d] = random;
+        let first = NUMBERS_FROM + u32::from_be_bytes([a, b, c, d]) % NUMBERS;
+        let names = (first..).map(|number| format!("mcp-{number}"));
+        let mut free = names.filter(|name| self.agent_in(DEFAULT_PROJECT, name).is_none());
+        free.next().expect("there are more numbers than agents")
+    }
 }

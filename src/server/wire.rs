@@ -237,8 +237,9 @@ impl Link {
                 let (session, bound) = match owner.open(Carrier::Exchange, who.clone()) {
                     Ok(opened) => opened,
                     Err(refusal) => {
-                        // What another client has is better than nothing, and what it was opened for is the same.
-                        let other = state.sessions.iter().find(|opened| opened.who == who);
+                        // What another client has is better than nothing, where what it was opened for is the same.
+                        let is_shared = |opened: &&Opened| opened.who == who && who != Who::Unnamed;
+                        let other = state.sessions.iter().find(is_shared);
                         let other = other.map(|other| (other.session, other.bound.clone()));
                         return other.ok_or(refusal);
                     }

@@ -290,3 +290,14 @@ fn an_agent_that_its_node_has_had_messages_for_is_not_missed_once_it_is_bound_no
     relay.call(PERSON, 1, unbind.into());
     assert_eq!(told_of(&mut relay, "dev-a"), None);
 }
+
+#[test]
+fn who_has_just_left_is_not_there() {
+    let mut relay = silent();
+    relay.open(B, Carrier::Stream, Some("pm"));
+    relay.call(B, 1, look("pm"));
+    later(&mut relay, 1);
+    assert_eq!(told_of(&mut relay, "pm"), None);
+    relay.close(B, Ending::Orderly);
+    assert_eq!(told_of(&mut relay, "pm"), gone(one("pm"), 0));
+}

@@ -217,6 +217,8 @@ fn what_is_shown_to_a_sender_is_what_others_see_of_it() {
     let to = Recipient::group(&GroupName::new("crew").unwrap());
     let message = sent(3, 0, "pm", to.clone());
     assert_eq!(to.by().as_str(), "group");
+    // It is there.
+    relay.call(B, 0, look("dev-b"));
     assert_eq!(relay.post(A, 1, &message), accepted(1, &message));
     assert_eq!(relay.call(B, 2, read("dev-b")), [shown(2, [message])]);
 }

@@ -23,10 +23,6 @@ fn listed(call: u64, agents: &[(&str, Option<i64>, Status)]) -> [Effect; 1] {
     [reply(call, Ok(agents::Reply::Listed { project, agents }.into()))]
 }
 
-fn list_of(which: Which) -> Command {
-    agents::Command::List { project: None, which }.into()
-}
-
 #[test]
 fn who_does_something_is_active_for_a_while_and_idle_as_long_as_it_is_there() {
     let mut relay = Relay::told_within(ROOMY);
@@ -157,6 +153,43 @@ fn an_agent_is_not_active_because_the_person_waits_in_its_stead() {
     assert_eq!(
         relay.call(B, 4, list(None, true)),
         listed(4, &[("dev-a", Some(ACTIVE_MS), Status::Active)])
+    );
+}
+
+#[test]
+fn a_client_that_looks_for_itself_does_not_make_its_agent_active() {
+    let mut relay = Relay::after_sessions_of(ROOMY, &[]);
+    relay.open(OLD, Carrier::Stream, Some("pm"));
+    relay.open(A, Carrier::Stream, None);
+    let looks: [Command; 3] = [agents::Command::WhoAmI.into(), list(None, true), look("pm")];
+    for (call, command) in (1..).zip(looks) {
+        relay.call(OLD, call, Command::Resource(Box::new(command)));
+    }
+    assert_eq!(
+        relay.call(A, 4, list_of(Which::Present)),
+        listed(4, &[("pm", None, Status::Idle)])
+    );
+    relay.call(OLD, 5, agents::Command::WhoAmI.into());
+    assert_eq!(
+        relay.call(A, 6, list_of(Which::Present)),
+        listed(6, &[("pm", Some(0), Status::Active)])
+    );
+}
+
+/// Its bridge, say, has begun anew meanwhile, and the wait of a connection before ends.
+#[test]
+fn one_that_has_waited_is_active_though_its_last_session_has_ended() {
+    let mut relay = Relay::after_sessions_of(ROOMY, &[]);
+    for session in [A, B] {
+        relay.open(session, Carrier::Stream, None);
+    }
+    relay.open(OLD, Carrier::Stream, Some("pm"));
+    relay.call(A, 1, wait("pm", 1_000));
+    relay.close(OLD, Ending::Orderly);
+    relay.timeout_at(1_000);
+    assert_eq!(
+        relay.call(B, 2, list(None, true)),
+        listed(2, &[("pm", Some(1_000), Status::Active)])
     );
 }
 

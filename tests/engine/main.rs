@@ -613,6 +613,10 @@ fn listed_in(effects: &[Effect]) -> &[agents::AgentView] {
     agents
 }
 
+fn list_of(which: Which) -> Command {
+    agents::Command::List { project: None, which }.into()
+}
+
 fn list(project: Option<&str>, active_only: bool) -> Command {
     let project = project.map(str::to_owned);
     let which = if active_only { Which::Active } else { Which::All };

@@ -49,34 +49,56 @@ fn needs_one(relay: &mut Relay, session: SessionId, call: u64) -> Result<(), Ref
     }
 }
 
+fn refused(relay: &mut Relay, session: SessionId, call: u64) {
+    let refused = needs_one(relay, session, call);
+    assert!(
+        matches!(refused, Err(Refusal::Agents(agents::Refusal::Anonymous { .. }))),
+        "{refused:?}"
+    );
+}
+
+/// The name that is made of the random bytes of the calls here, and the next two.
+const NAMES: [&str; 3] = ["mcp-26843009", "mcp-26843010", "mcp-26843011"];
+
 #[test]
 fn a_session_is_given_a_name_that_nobody_has_when_it_first_needs_one() {
     let mut relay = Relay::told();
-    relay.register(SessionId(10), registration("mcp-1", None));
+    relay.register(SessionId(10), registration(NAMES[0], None));
     for session in [FIRST, SECOND] {
         comes(&mut relay, session, Carrier::Stream);
         assert_eq!(own_name(&mut relay, session), None, "who only looks is nobody");
     }
     relay.events();
     assert_eq!(needs_one(&mut relay, SECOND, 1), Ok(()));
-    let agent = name("mcp-2");
+    let agent = name(NAMES[1]);
     assert!(relay.events().contains(&Event::Registered { agent }));
-    assert_eq!(own_name(&mut relay, SECOND).as_deref(), Some("mcp-2"));
+    assert_eq!(own_name(&mut relay, SECOND).as_deref(), Some(NAMES[1]));
     assert_eq!(own_name(&mut relay, FIRST), None);
     assert_eq!(needs_one(&mut relay, FIRST, 2), Ok(()));
-    assert_eq!(own_name(&mut relay, FIRST).as_deref(), Some("mcp-3"));
+    assert_eq!(own_name(&mut relay, FIRST).as_deref(), Some(NAMES[2]));
     assert_eq!(needs_one(&mut relay, SECOND, 3), Ok(()));
     assert_eq!(
         own_name(&mut relay, SECOND).as_deref(),
-        Some("mcp-2"),
+        Some(NAMES[1]),
         "it keeps it"
     );
     // A session of the lift tools says in whose name it speaks, and stays nobody's.
-    let refused = needs_one(&mut relay, A, 4);
-    assert!(
-        matches!(refused, Err(Refusal::Agents(agents::Refusal::Anonymous { .. }))),
-        "{refused:?}"
-    );
+    refused(&mut relay, A, 4);
+}
+
+#[test]
+fn the_name_is_made_of_the_last_random_bytes() {
+    let mut relay = Relay::told();
+    comes(&mut relay, FIRST, Carrier::Stream);
+    let random = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0xfe, 0xdc, 0x0b, 0xa9];
+    let command = mail::Command::Pending { agent: None }.into();
+    relay.handle(Input::Call {
+        session: FIRST,
+        call: CallId(1),
+        random,
+        command,
+    });
+    assert_eq!(own_name(&mut relay, FIRST).as_deref(), Some("mcp-55833769"));
 }
 
 #[test]
@@ -89,37 +111,43 @@ fn an_agent_that_was_given_its_name_goes_with_its_stream() {
     relay.timeout_at(TRANSIENT_MS - 1);
     assert_eq!(relay.events(), []);
     relay.timeout_at(TRANSIENT_MS);
-    assert!(relay.events().contains(&Event::Gone { agent: name("mcp-1") }));
+    assert!(relay.events().contains(&Event::Gone {
+        agent: name(NAMES[0])
+    }));
 }
 
 #[test]
 fn the_connections_of_a_client_have_one_name_also_when_none_is_open_for_a_while() {
     let mut relay = Relay::told();
-    for session in [FIRST, SECOND] {
+    let [third, fourth] = [SessionId(13), SessionId(14)];
+    for (session, client) in [(FIRST, "x"), (SECOND, "x"), (third, "y")] {
         comes(&mut relay, session, Carrier::Exchange);
+        says(&mut relay, session, client);
     }
-    says(&mut relay, SECOND, "x");
     assert_eq!(needs_one(&mut relay, SECOND, 1), Ok(()));
-    says(&mut relay, FIRST, "x");
-    assert_eq!(own_name(&mut relay, FIRST).as_deref(), Some("mcp-1"));
-    // A connection may be named before its client is known.
-    let third = SessionId(13);
-    comes(&mut relay, third, Carrier::Exchange);
-    assert_eq!(needs_one(&mut relay, third, 2), Ok(()));
-    says(&mut relay, third, "y");
-    for session in [FIRST, SECOND, third] {
+    // It was there before its client was given an agent.
+    assert_eq!(needs_one(&mut relay, FIRST, 2), Ok(()));
+    assert_eq!(needs_one(&mut relay, third, 3), Ok(()));
+    for (session, expected) in [(FIRST, 0), (SECOND, 0), (third, 1)] {
+        let expected = Some(NAMES[expected]);
+        assert_eq!(own_name(&mut relay, session).as_deref(), expected);
+    }
+    comes(&mut relay, fourth, Carrier::Exchange);
+    says(&mut relay, fourth, "x");
+    assert_eq!(own_name(&mut relay, fourth).as_deref(), Some(NAMES[0]));
+    for session in [FIRST, SECOND, third, fourth] {
         relay.close(session, Ending::Orderly);
     }
     relay.events();
     relay.timeout_at(UNNAMED_MS - 1);
     assert_eq!(relay.events(), []);
-    for (session, client, expected) in [(14, "y", "mcp-2"), (15, "x", "mcp-1")] {
+    for (session, client, expected) in [(15, "y", 1), (16, "x", 0)] {
         let session = SessionId(session);
         comes(&mut relay, session, Carrier::Exchange);
         says(&mut relay, session, client);
         assert_eq!(
             own_name(&mut relay, session).as_deref(),
-            Some(expected),
+            Some(NAMES[expected]),
             "{client}"
         );
         relay.close(session, Ending::Orderly);
@@ -129,13 +157,64 @@ fn the_connections_of_a_client_have_one_name_also_when_none_is_open_for_a_while(
     assert_eq!(relay.events(), []);
     relay.timeout_at(2 * UNNAMED_MS - 1);
     let events = relay.events();
-    for agent in ["mcp-1", "mcp-2"].map(name) {
+    for agent in [NAMES[0], NAMES[1]].map(name) {
         assert!(events.contains(&Event::Gone { agent }), "{events:?}");
     }
-    let late = SessionId(16);
+    let late = SessionId(17);
     comes(&mut relay, late, Carrier::Exchange);
     says(&mut relay, late, "x");
     assert_eq!(own_name(&mut relay, late), None);
+}
+
+/// Its mail would be read by nobody.
+#[test]
+fn a_client_that_would_not_be_known_again_is_given_no_name() {
+    let mut relay = Relay::told();
+    comes(&mut relay, FIRST, Carrier::Exchange);
+    refused(&mut relay, FIRST, 1);
+    says(&mut relay, FIRST, "x");
+    assert_eq!(needs_one(&mut relay, FIRST, 2), Ok(()));
+}
+
+#[test]
+fn a_client_that_has_no_connection_for_a_moment_gets_what_all_get() {
+    let mut relay = Relay::told();
+    comes(&mut relay, FIRST, Carrier::Exchange);
+    says(&mut relay, FIRST, "x");
+    assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
+    relay.close(FIRST, Ending::Orderly);
+    let pending = |relay: &Relay| {
+        let status = relay.engine.status();
+        let mut pending = status.pending.into_iter();
+        let own = pending.find(|(agent, _)| agent.as_str() == NAMES[0]);
+        own.map(|(_, messages)| messages)
+    };
+    relay.call(A, 2, post(Some("pm"), "*", "one"));
+    assert_eq!(pending(&relay), Some(1));
+    // It may never come back, and is not to fill its inbox.
+    relay.now = START.plus_millis(UNNAMED_MS);
+    relay.call(A, 3, post(Some("pm"), "*", "two"));
+    assert_eq!(pending(&relay), Some(1));
+    comes(&mut relay, SECOND, Carrier::Exchange);
+    says(&mut relay, SECOND, "x");
+    assert_eq!(own_name(&mut relay, SECOND).as_deref(), Some(NAMES[0]));
+    relay.call(A, 4, post(Some("pm"), "*", "three"));
+    assert_eq!(pending(&relay), Some(2));
+}
+
+#[test]
+fn a_client_whose_agent_was_taken_over_is_given_another() {
+    let mut relay = Relay::told();
+    for session in [FIRST, SECOND] {
+        comes(&mut relay, session, Carrier::Exchange);
+    }
+    says(&mut relay, FIRST, "x");
+    assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
+    relay.register(SessionId(10), registration(NAMES[0], Some(1)));
+    says(&mut relay, SECOND, "x");
+    assert_eq!(own_name(&mut relay, SECOND), None);
+    assert_eq!(needs_one(&mut relay, SECOND, 2), Ok(()));
+    assert_eq!(own_name(&mut relay, SECOND).as_deref(), Some(NAMES[1]));
 }
 
 #[test]

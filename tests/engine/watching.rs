@@ -1,9 +1,10 @@
 //! Sessions that are told of changes.
 
 use relay::engine::agents::{Profile, Registration};
-use relay::engine::limits::{ACTIVE_MS, TRANSIENT_MS};
+use relay::engine::limits::{ACTIVE_MS, NODE_GONE_MS, TRANSIENT_MS};
 use relay::engine::watches::Watched;
 
+use super::nodes::NODE;
 use super::*;
 
 /// Sessions that are bound to agents.
@@ -151,7 +152,8 @@ fn a_session_that_closes_is_not_told_of_what_its_end_changes_but_others_are() {
     relay.call(OWN, 4, Command::Mail(mail::Command::read_all(None, 0)));
     assert_eq!(relay.close(OWN, Ending::Broken), [inbox(OTHER)]);
     assert_eq!(relay.close(OTHER, Ending::Broken), NONE);
-    assert_eq!(posted(&mut relay, 5, 2), NONE);
+    let posted = relay.post(C, 5, &nth(2));
+    assert_eq!(posted.len(), 1, "the answer alone: {posted:?}");
 }
 
 #[test]
@@ -286,6 +288,40 @@ fn agents_change_when_one_does_something_after_it_was_idle() {
     relay.now = relay.now.plus_millis(ACTIVE_MS);
     assert_eq!(relay.call(A, 4, look_of_pm.clone()), [kinds(4, []), who(OWN)]);
     assert_eq!(relay.call(A, 5, look_of_pm), [kinds(5, [])]);
+}
+
+#[test]
+fn agents_change_when_one_is_there_or_is_not() {
+    let mut relay = Relay::after_sessions_of(ROOMY, &[]);
+    relay.open(OWN, Carrier::Stream, Some("dev-a"));
+    relay.call(OWN, 1, watch(Watched::Agents));
+    let pm = |relay: &mut Relay, session| relay.open(session, Carrier::Exchange, Some("pm"));
+    assert_eq!(pm(&mut relay, NEW), [opened(NEW, "pm"), who(OWN)]);
+    assert_eq!(pm(&mut relay, OTHER), [opened(OTHER, "pm")], "it is there");
+    assert_eq!(relay.close(OTHER, Ending::Orderly), NONE);
+    assert_eq!(relay.close(NEW, Ending::Orderly), [who(OWN)]);
+    // It counts as active still, since a client may have a connection for each call.
+    pm(&mut relay, OTHER);
+    relay.call(OTHER, 2, look("pm"));
+    assert_eq!(relay.close(OTHER, Ending::Orderly), NONE);
+}
+
+#[test]
+fn agents_change_when_the_node_of_one_comes_and_goes() {
+    let mut relay = Relay::with_node();
+    relay.open(OWN, Carrier::Stream, Some("dev-b"));
+    relay.call(OWN, 1, watch(Watched::Agents));
+    assert_eq!(relay.close(NODE, Ending::Broken), NONE, "it is held for a while");
+    let lapsed = relay.timeout_at(NODE_GONE_MS);
+    assert!(lapsed.contains(&who(OWN)), "{lapsed:?}");
+    let there = relay.call(OWN, 2, list_of(Which::Present));
+    let there: Vec<&str> = listed_in(&there).iter().map(|view| view.name.as_str()).collect();
+    assert_eq!(there, ["dev-b", "pm"]);
+    let back = relay.connect(NEW, None);
+    assert!(back.contains(&who(OWN)), "{back:?}");
+    let there = relay.call(OWN, 3, list_of(Which::Present));
+    let there: Vec<&str> = listed_in(&there).iter().map(|view| view.name.as_str()).collect();
+    assert_eq!(there, ["dev-a", "dev-b", "pm"]);
 }
 
 #[test]

@@ -85,16 +85,22 @@ impl Engine {
         waits.any(|call| self.tells(self.waits[call].session, agent))
     }
 
-    fn view(&self, name: &AgentName, agent: &Agent, now: Timestamp) -> AgentView {
-        let waits = self.itself_waits(name);
-        let last_contact = if waits { Some(now) } else { agent.last_contact };
-        let status = if waits || agent.is_active(now) {
+    /// Tells whether an agent is there.
+    pub(in super::super) fn status_of(&self, name: &AgentName, now: Timestamp) -> Status {
+        let agent = &self.agents[name];
+        if agent.is_active(now) || self.itself_waits(name) {
             Status::Active
         } else if self.is_connected(name, agent) {
             Status::Idle
         } else {
             Status::Offline
-        };
+        }
+    }
+
+    fn view(&self, name: &AgentName, agent: &Agent, now: Timestamp) -> AgentView {
+        let waits = self.itself_waits(name);
+        let last_contact = if waits { Some(now) } else { agent.last_contact };
+        let status = self.status_of(name, now);
         AgentView {
             name: name.clone(),
             profile: agent.profile.clone(),

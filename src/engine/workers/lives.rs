@@ -278,7 +278,7 @@ impl Engine {
         for session in programs {
             self.close(session, Ending::Broken, step);
         }
-        self.goes_offline(&agent, step);
+        self.goes_offline(&agent);
         self.agents_change(agent.project(), step);
         if leaves_nothing || hands_on {
             self.workers.leaving.insert(agent.clone());

@@ -436,6 +436,32 @@ async fn clients_that_name_themselves_have_a_session_each_up_to_a_bound() {
     let beyond = session(Some("one too many"));
     assert_eq!(session(Some("another")), beyond);
     assert_eq!(session(Some("y")), other);
+    // What is to be one client's alone is no other's.
+    let unnamed = |client: &str| {
+        let client = Some(Arc::from(client));
+        let opened = link.session(Who::Unnamed, client.as_ref());
+        opened.expect("there is room").0
+    };
+    scene.told.take();
+    let beyond = unnamed("z");
+    let told = scene.told.take();
+    assert!(!told.contains(&named(beyond, "z")), "{told:?}");
+}
+
+#[tokio::test]
+async fn where_no_session_has_room_clients_share_one_unless_it_is_to_be_theirs_alone() {
+    let scene = scene(&mut Builder::new(), &[]);
+    let link = &scene.wire.link;
+    let session = |who: &Who, client: &str| link.session(who.clone(), Some(&Arc::from(client)));
+    let all = [Who::Agent(None), Who::Unnamed];
+    let [(shared, _), (own, _)] = all
+        .each_ref()
+        .map(|who| session(who, "x").expect("there is room"));
+    while link.0.owner.open(Carrier::Exchange, Who::Agent(None)).is_ok() {}
+    let [of_y, unnamed] = all.each_ref().map(|who| session(who, "y"));
+    assert_eq!(of_y, Ok((shared, None)));
+    assert!(matches!(unnamed, Err(Refusal::Sessions(_))), "{unnamed:?}");
+    assert_eq!(session(&Who::Unnamed, "x"), Ok((own, None)));
 }
 
 #[tokio::test]

@@ -38,13 +38,10 @@ impl Model {
         self.agents.iter_mut().find(|agent| agent.name == *name)
     }
 
-    /// A session has done something in an agent's name; the person's shows nothing of the agent.
+    /// A session has done something in an agent's name; the person's shows nothing of the agent, nor does a client that looks for itself.
     pub(super) fn contact(&mut self, now: Timestamp, session: SessionId, name: &AgentName) {
-        if self
-            .sessions
-            .iter()
-            .any(|open| open.session == session && open.person)
-        {
+        let mut sessions = self.sessions.iter();
+        if !self.is_tools || sessions.any(|open| open.session == session && open.person) {
             return;
         }
         self.spoke_for = Some(name.clone());
@@ -68,6 +65,7 @@ impl Model {
         let mut sessions = self.sessions.iter();
         let by_person = sessions.any(|open| open.session == session && open.person);
         if let Some(agent) = self.agent(name).filter(|_| !by_person) {
+            agent.has_left = false;
             agent.last_contact = Some(now);
             agent.last_session = Some(session);
         }
@@ -156,21 +154,24 @@ impl Model {
         } else {
             agent.last_contact
         };
+        AgentView {
+            name: agent.name.clone(),
+            profile: agent.profile.clone(),
+            last_contact,
+            status: self.status_of(now, agent),
+        }
+    }
+
+    pub(super) fn status_of(&self, now: Timestamp, agent: &Agent) -> agents::Status {
         let mut open = self.sessions.iter();
         let is_open = open.any(|open| {
             let is_bound = open.agent.as_ref() == Some(&agent.name);
             !open.fenced && (is_bound || Some(open.session) == agent.last_session)
         });
-        let status = match (self.is_active(now, agent), is_open) {
+        match (self.is_active(now, agent), is_open) {
             (true, _) => agents::Status::Active,
             (false, true) => agents::Status::Idle,
             (false, false) => agents::Status::Offline,
-        };
-        AgentView {
-            name: agent.name.clone(),
-            profile: agent.profile.clone(),
-            last_contact,
-            status,
         }
     }
 
@@ -510,15 +511,23 @@ impl Model {
         if others.any(|other| other.agent.as_ref() == Some(&name) && !other.fenced) {
             return;
         }
-        let agent = self
-            .agent(&name)
-            .expect("it is there for as long as its sessions");
+        let as_open = self.agents.iter().find(|agent| agent.name == name);
+        let as_open = as_open.expect("it is there for as long as its sessions");
+        let was_active = self.is_active(now, as_open);
+        let agent = self.agent(&name).expect("it was found");
         if agent.transient {
             agent.leaves_at = Some(now.plus_millis(TRANSIENT_MS));
         }
         // A client that has a connection for each call ends them all the time, but for that of a process.
         let lasts = open.carrier == Carrier::Stream || agent.instance.is_some();
-        if lasts && !std::mem::replace(&mut agent.has_left, true) {
+        agent.has_left |= lasts;
+        let agent = agent.clone();
+        let is_as_before = match self.status_of(now, &agent) {
+            agents::Status::Active => was_active,
+            agents::Status::Idle => !was_active,
+            agents::Status::Offline => false,
+        };
+        if !is_as_before {
             self.changed.push(Changed::Agents(name.project().to_owned()));
         }
     }

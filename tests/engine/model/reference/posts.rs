@@ -146,9 +146,8 @@ impl Model {
         let Some(agent) = self.agents.iter().find(|agent| agent.name == *name) else {
             return true;
         };
-        let recent = agent
-            .last_contact
-            .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+        let is_recent = |at| now.millis_since(at) < ACTIVE_MS;
+        let recent = agent.last_contact.is_some_and(is_recent) && !agent.has_left;
         let waited_for = self.waits.iter().any(|wait| wait.agent == *name);
         let mut open = self.sessions.iter().filter(|open| !open.fenced);
         let bound = open.clone().any(|open| open.agent.as_ref() == Some(name));

@@ -21,12 +21,12 @@ impl Model {
         if let (Some(agent), Who::Registered(registration)) = (&agent, who) {
             effects.extend(self.register(now, agent, registration));
         }
+        let known = agent.as_ref().and_then(|agent| self.agent(agent));
+        let before = known.cloned().map(|agent| self.status_of(now, &agent));
         if let Some(agent) = agent.as_ref().and_then(|agent| self.agent(agent)) {
             agent.leaves_at = None;
-            let project = agent.name.project().to_owned();
             if std::mem::take(&mut agent.has_left) {
                 self.marks.reach(Mark::ComesBack);
-                self.changed.push(Changed::Agents(project));
             }
         }
         self.sessions.push(Open {
@@ -37,6 +37,13 @@ impl Model {
             person: *who == Who::Person,
             fenced: false,
         });
+        let known = agent.as_ref().and_then(|agent| self.agent(agent));
+        if let Some(agent) = known.cloned()
+            && before != Some(self.status_of(now, &agent))
+        {
+            self.changed
+                .push(Changed::Agents(agent.name.project().to_owned()));
+        }
         let result = Ok(agent);
         effects.push(Effect::Opened { session, result });
         let woken = self.wake_all(now);
