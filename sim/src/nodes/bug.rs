@@ -9,6 +9,8 @@ pub enum Bug {
     SentAfterReceipt,
     /// What goes out again is not marked.
     MarkMissing,
+    /// What is pushed anew, since its web hook was made anew and its first push broken off, is not marked.
+    MarkMissingOfBrokenOff,
     /// Two frames change places.
     Overtaken,
     /// A deferral is answered, and nothing comes of it.
@@ -65,10 +67,11 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::FrameLost,
         Self::SentAfterReceipt,
         Self::MarkMissing,
+        Self::MarkMissingOfBrokenOff,
         Self::Overtaken,
         Self::DeferralForgotten,
         Self::AcknowledgedTooFar,

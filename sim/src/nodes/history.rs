@@ -47,6 +47,8 @@ pub struct History {
     pub dropped: BTreeSet<(String, String)>,
     /// The deliveries that have arrived, as relay says.
     pub arrived: BTreeSet<String>,
+    /// The deliveries whose first push ended with what served their web hook, and of which nothing unmarked has gone out since.
+    pub broken_off: BTreeSet<String>,
     /// What the tap found to be wrong.
     pub seen_by_tap: Vec<Violation>,
     /// All of it, line by line.

@@ -164,6 +164,17 @@ impl Case<'_> {
         agents.contains(&one.node) && one.process != other.process
     }
 
+    /// Tells whether it is the first push of a message, and came behind a later one: relay broke it off when its web hook was made anew,
+    /// and the network, or its target, had it already. It alone has no mark.
+    fn is_first_push_late(&self, shown: &Shown) -> bool {
+        let all = self.history.shown.iter();
+        let mut all = all.filter(|other| other.node == shown.node && other.delivery == shown.delivery);
+        !shown.redelivered
+            && self.history.broken_off.contains(&shown.delivery)
+            && all.next().is_some_and(|first| first.redelivered)
+            && all.filter(|other| !other.redelivered).count() == 1
+    }
+
     fn what_was_accepted_is_handed_over(&self) -> Verdict {
         for (post, node) in self.in_the_last_life() {
             let is_shown = self.showings(&post.text).any(|shown| shown.node == node);
@@ -237,6 +248,7 @@ impl Case<'_> {
                 && !shown.redelivered
                 && !self.has_twin(shown.node)
                 && !self.may_have_crossed(first, shown)
+                && !self.is_first_push_late(shown)
             {
                 let Shown { text, at_ms, .. } = shown;
                 let first_ms = first.at_ms;
@@ -251,7 +263,8 @@ impl Case<'_> {
     /// Of those that come for the first time: what comes again comes when it can.
     fn no_message_overtakes_another(&self) -> Verdict {
         let mut latest: BTreeMap<(usize, u64, &str), usize> = BTreeMap::new();
-        for shown in self.history.shown.iter().filter(|shown| !shown.redelivered) {
+        let first = |shown: &&Shown| !shown.redelivered && !self.is_first_push_late(shown);
+        for shown in self.history.shown.iter().filter(first) {
             let mut words = shown.text.split(' ');
             let poster = words.next().unwrap_or_default();
             let number: usize = words.next().and_then(|number| number.parse().ok()).unwrap_or(0);

@@ -2,12 +2,13 @@
 //! where a seeded bug is switched on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use relay::engine::nodes::Said;
 use relay::engine::receipts::{Receipt, Reply as Receipted, State};
 use relay::engine::{
     AgentName, CallId, Command, Effect, Engine, Event, Frame, HandoverId, Input, MessageId, Overview, Reason,
-    Reply, SessionId, Status, Timestamp, mail, nodes, receipts,
+    Reply, SessionId, Sign, Status, Timestamp, mail, nodes, receipts,
 };
 use relay::server::Machine;
 
@@ -221,7 +222,11 @@ impl NodeTap {
                 if self.strikes(Bug::FrameLost, 7) {
                     continue;
                 }
-                if self.bug == Some(Bug::MarkMissing) {
+                let id = delivery_of(frame.delivery.message.id, &frame.agent);
+                let is_broken_off = self.log.history().broken_off.contains(&id);
+                if self.bug == Some(Bug::MarkMissing)
+                    || self.bug == Some(Bug::MarkMissingOfBrokenOff) && is_broken_off
+                {
                     frame.delivery.redelivered = false;
                 }
                 if self.strikes(Bug::Astray, 5)
@@ -350,8 +355,7 @@ impl NodeTap {
             State::Queued | State::Delivered | State::GivenUp | State::Expired => {}
         }
         if matches!(state, State::Done | State::Failed) {
-            let delivery = format!("del_{message}_agt_{agent}");
-            self.log.history().settled.insert(delivery);
+            self.log.history().settled.insert(delivery_of(&message, &agent));
             self.done.insert((agent, message));
         }
     }
@@ -364,6 +368,9 @@ impl NodeTap {
             handover: _,
         } = frame;
         let id = delivery.message.id;
+        if !delivery.redelivered {
+            self.log.history().broken_off.remove(&delivery_of(id, agent));
+        }
         if self.done.contains(&(agent.clone(), id.to_string())) {
             self.broken(SENT_AGAIN, format!("frame {number} of {agent}"));
         }
@@ -439,8 +446,19 @@ impl NodeTap {
                     self.pushes.insert(*handover, now);
                 }
             }
-            Event::Read { handover, .. } | Event::Undone { handover, .. } => {
-                self.pushes.remove(handover);
+            Event::Read { handover, .. } => drop(self.pushes.remove(handover)),
+            Event::Undone {
+                handover,
+                by,
+                agent,
+                deliveries,
+            } => {
+                let was_pushed = self.pushes.remove(handover).is_some();
+                if was_pushed && matches!(by, Sign::Ended(_)) {
+                    let first = deliveries.iter().filter(|delivery| !delivery.redelivered);
+                    let ids = first.map(|delivery| delivery_of(delivery.message.id, agent));
+                    self.log.history().broken_off.extend(ids);
+                }
             }
             Event::Confirmed {
                 agent,
@@ -449,8 +467,9 @@ impl NodeTap {
                 ..
             } => {
                 self.pushes.remove(handover);
-                let ids = deliveries.iter().map(|delivery| delivery.message.id);
-                let ids = ids.map(|id| format!("del_{id}_agt_{agent}"));
+                let ids = deliveries
+                    .iter()
+                    .map(|delivery| delivery_of(delivery.message.id, agent));
                 self.log.history().arrived.extend(ids);
             }
             Event::AskedAgain {
@@ -460,10 +479,7 @@ impl NodeTap {
                 for delivery in deliveries.iter() {
                     let id = delivery.message.id;
                     self.done.remove(&(agent.clone(), id.to_string()));
-                    self.log
-                        .history()
-                        .arrived
-                        .remove(&format!("del_{id}_agt_{agent}"));
+                    self.log.history().arrived.remove(&delivery_of(id, agent));
                 }
             }
             Event::Opened { .. }
@@ -503,6 +519,11 @@ impl NodeTap {
             | Event::Stopping => {}
         }
     }
+}
+
+/// Names the delivery of a message to an agent, as relay does.
+fn delivery_of(message: impl Display, agent: &AgentName) -> String {
+    format!("del_{message}_agt_{agent}")
 }
 
 impl Machine for NodeTap {

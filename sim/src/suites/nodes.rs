@@ -33,6 +33,7 @@ const SEEDED: &[Row<Bug>] = &[
     (Bug::FrameLost, 0, &[LOST, NUMBERS, GAP]),
     (Bug::SentAfterReceipt, 0, &[AFTER, SENT_AGAIN, NUMBERS]),
     (Bug::MarkMissing, 0, &[MARKED, OVERTAKEN]),
+    (Bug::MarkMissingOfBrokenOff, 105_003_396, &[MARKED, OVERTAKEN]),
     (Bug::Overtaken, 0, &[OVERTAKEN, NUMBERS, GAP]),
     (Bug::DeferralForgotten, 0, &[RECEIPT, LISTED]),
     (Bug::AcknowledgedTooFar, 0, &[LOST, RECEIPT, ACKNOWLEDGED]),
