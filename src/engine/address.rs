@@ -366,8 +366,8 @@ impl Engine {
         })
     }
 
-    /// Leaves out whoever gets no copy of what many are meant by: the sender, and those that are about to go and would only fill
-    /// their inboxes.
+    /// Leaves out whoever gets no copy of what many are meant by: the sender, and those that are about to go and will not come back, who
+    /// would only fill their inboxes.
     fn keep_others(&self, from: &AgentName, agents: &mut Vec<AgentName>) {
         let mut all = Finger::new(&self.agents);
         agents.retain(|agent| {

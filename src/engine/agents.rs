@@ -191,7 +191,7 @@ pub(super) struct Agent {
     pub has_left: bool,
     /// When it goes, unless a session comes or something is in its inbox.
     pub leaves_at: Option<Timestamp>,
-    /// Until then it is its client's that has no connection for a moment, and gets what many are sent.
+    /// Until then it gets what many are sent: its client may only have no connection for a moment.
     pub rests: bool,
 }
 

@@ -121,6 +121,7 @@ impl Engine {
         {
             return;
         }
+        let before = self.status_of(agent, step.now);
         self.unbind(agent, step);
         self.nodes.get_mut(node).agents.insert(agent.clone());
         self.inbox_mut(agent).binding = Some(Binding {
@@ -130,7 +131,7 @@ impl Engine {
             pushing: Pushing::default(),
         });
         self.stays(agent);
-        self.agents_change(agent.project(), step);
+        self.tell_of_status(agent, before, step);
         step.moves_handlers = true;
         let agent = agent.clone();
         step.wakes(agent.clone());
@@ -142,10 +143,11 @@ impl Engine {
         let Some(node) = self.inboxes[agent].binding.as_ref().map(|binding| binding.node) else {
             return;
         };
+        let before = self.status_of(agent, step.now);
         self.let_go_of(agent, step);
         self.inbox_mut(agent).binding = None;
         self.nodes.get_mut(node).agents.remove(agent);
-        self.agents_change(agent.project(), step);
+        self.tell_of_status(agent, before, step);
         let agent = agent.clone();
         step.wakes(agent.clone());
         step.note(Event::Unbound { agent, node });

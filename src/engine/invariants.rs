@@ -78,6 +78,7 @@ impl Engine {
             self.leaving == leaving.collect(),
             "whoever is to go stands in the order of going"
         );
+        self.unnamed.check(&self.agents);
         assert!(
             self.idempotency.is_bounded(self.bounds.idempotency_max),
             "idempotency keys are forgotten at their bound, oldest first"

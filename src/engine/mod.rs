@@ -435,7 +435,11 @@ impl Engine {
         let Some(state) = self.sessions.get(&session) else {
             return;
         };
-        let again = state.is_to_be_named().then(|| command.clone());
+        let mut again = None;
+        if state.is_to_be_named() {
+            self.goes_on_unnamed(session, step);
+            again = self.sessions[&session].is_to_be_named().then(|| command.clone());
+        }
         let is_a_tool_s = command.is_a_tool_s();
         if is_a_tool_s {
             self.sign_all(session, Sign::CalledAgain, step);

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::actions::Offer;
-use super::agents::{self, Registration};
+use super::agents::{self, Registration, Status};
 use super::events::Event;
 use super::io::{self, Effect, Sign};
 use super::limits::{INSTANCE_MS, NODE_GONE_MS};
 use super::names::{AgentName, NodeId, RandomBytes, SessionId, shown};
 use super::nodes::{Command, Node, Presence, Refusal, Reply};
+use super::time::Timestamp;
 use super::timers::Timer;
 use super::{Engine, Step};
 
@@ -210,20 +211,20 @@ impl Engine {
             Presence::Gone(until) => self.timers.disarm(until, Timer::NodeLapses(id)),
             Presence::Absent => {}
         }
+        let agents = self.statuses_at(id, step.now);
         let node = self.nodes.get_mut(id);
         node.presence = Presence::Live(session);
         node.instance = instance;
         node.names_first = names_first;
-        let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
         step.note(Event::NodeCame {
             node: Box::new(node.view(id)),
             session,
         });
         step.moves_handlers = true;
-        for agent in agents {
+        for (agent, before) in agents {
             self.set_named(&agent, false);
             self.resume(&agent, step);
-            self.agents_change(agent.project(), step);
+            self.tell_of_status(&agent, before, step);
         }
         Ok(())
     }
@@ -245,18 +246,24 @@ impl Engine {
         if let Presence::Gone(until) = self.nodes.get(id).presence {
             self.timers.disarm(until, Timer::NodeLapses(id));
         }
+        let agents = self.statuses_at(id, step.now);
         let node = self.nodes.get_mut(id);
         node.presence = Presence::Absent;
-        let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
         let view = Box::new(node.view(id));
         step.note(Event::NodeLapsed { node: view });
         self.node_is_gone(id, step);
-        for agent in agents {
+        for (agent, before) in agents {
             self.let_go_of(&agent, step);
-            self.goes_offline(&agent);
-            self.agents_change(agent.project(), step);
+            self.tell_of_status(&agent, before, step);
             step.wakes(agent);
         }
+    }
+
+    /// Returns the agents of a node, and whether each is there.
+    fn statuses_at(&self, node: NodeId, now: Timestamp) -> Vec<(AgentName, Status)> {
+        let agents = self.nodes.get(node).agents.iter();
+        let statuses = agents.map(|agent| (agent.clone(), self.status_of(agent, now)));
+        statuses.collect()
     }
 
     /// Ends what all nodes hold, so that what they did not acknowledge counts as unread.

@@ -214,7 +214,7 @@ impl Engine {
     }
 
     /// Has those told who watch the agents if one is there otherwise than before.
-    fn tell_of_status(&self, agent: &AgentName, before: Status, step: &mut Step<'_>) {
+    pub(super) fn tell_of_status(&self, agent: &AgentName, before: Status, step: &mut Step<'_>) {
         if self.status_of(agent, step.now) != before {
             self.agents_change(agent.project(), step);
         }
@@ -271,7 +271,10 @@ impl Engine {
         {
             let (_, agent) = self.leaving.pop_first().expect("it is the first");
             let state = self.agent_mut(&agent);
-            (state.leaves_at, state.rests) = (None, false);
+            state.leaves_at = None;
+            if std::mem::take(&mut state.rests) {
+                self.gives_up_what_many_got(&agent, step);
+            }
             let inbox = &self.inboxes[&agent];
             if inbox.messages() > 0 || !inbox.waits.is_empty() || !inbox.standing.is_empty() {
                 self.leave_at(&agent, step.now.plus_millis(TRANSIENT_MS));

@@ -6,17 +6,19 @@
 
 use std::collections::BTreeMap;
 
-use super::agents::{Refusal, Registration};
+use super::agents::{Agent, Refusal, Registration};
+use super::events::Event;
 use super::io::Carrier;
-use super::names::{AgentName, ClientId, DEFAULT_PROJECT, RandomBytes, SessionId};
+use super::message::Delivery;
+use super::names::{AgentName, ClientId, DEFAULT_PROJECT, RandomBytes, ResolvedBy, Seq, SessionId};
 use super::sessions::Session;
 use super::{Engine, Step};
 
-/// The least of the numbers in names. A bridge is called by its process, and those have less digits:
+/// The least of the numbers in names. A bridge is called by its process, and those have fewer digits:
 /// <https://man7.org/linux/man-pages/man5/proc_sys_kernel.5.html>, `pid_max`.
 const NUMBERS_FROM: u32 = 10_000_000;
 
-/// How many numbers there are, all of eight digits.
+/// How many numbers a name is drawn from, all of eight digits.
 const NUMBERS: u32 = 90_000_000;
 
 /// The agents of clients that were given their names, and are there still.
@@ -41,6 +43,25 @@ impl Unnamed {
         }
     }
 
+    /// Panics with the broken law, if there is one.
+    pub fn check(&self, agents: &BTreeMap<AgentName, Agent>) {
+        let clients = self.of_clients.iter().map(|(client, agent)| (agent, client));
+        assert!(
+            clients.collect::<BTreeMap<_, _>>() == self.clients.iter().collect(),
+            "a client knows its agent, and the agent its client"
+        );
+        for (name, agent) in agents {
+            assert!(
+                !agent.rests || (agent.leaves_at.is_some() && self.comes_and_goes(name)),
+                "who rests is a client's, and to go"
+            );
+        }
+        assert!(
+            self.clients.keys().all(|agent| agents.contains_key(agent)),
+            "whose agent is gone has none"
+        );
+    }
+
     /// Tells whether an agent is a client's that has a connection now and then.
     pub fn comes_and_goes(&self, agent: &AgentName) -> bool {
         self.clients.contains_key(agent)
@@ -56,17 +77,13 @@ impl Session {
 }
 
 impl Engine {
-    /// Gives a session the agent of its client, or a new one by a name that nobody has.
+    /// Gives a session an agent, and the agent a name that nobody has.
     pub(super) fn give_name(
         &mut self,
         session: SessionId,
         random: RandomBytes,
         step: &mut Step<'_>,
     ) -> Result<(), Refusal> {
-        self.goes_on_unnamed(session, step);
-        if self.sessions[&session].agent.is_some() {
-            return Ok(());
-        }
         let registration = Registration {
             name: self.free_name(random),
             transient: true,
@@ -90,6 +107,23 @@ impl Engine {
         {
             let agent = agent.clone();
             self.is_bound(session, agent, step);
+        }
+    }
+
+    /// Has what many were sent expire for an agent whose client has not come back. It would keep the agent for good, while what was sent to it
+    /// alone may still be asked for.
+    pub(super) fn gives_up_what_many_got(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let is_for_many = |delivery: &&Delivery| match delivery.message.to.by() {
+            ResolvedBy::Name | ResolvedBy::List => false,
+            ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => true,
+        };
+        let waiting = self.inboxes[agent].waiting().filter(is_for_many);
+        let given_up: Vec<Seq> = waiting.map(|delivery| delivery.seq).collect();
+        for seq in given_up {
+            let delivery = self.inbox_mut(agent).expire(seq);
+            self.forget_deadlines(agent, std::slice::from_ref(&delivery));
+            let agent = agent.clone();
+            step.note(Event::Expired { agent, delivery });
         }
     }
 

@@ -137,7 +137,8 @@ impl Engine {
     /// Ends a wait that nobody wants answered; nothing if the call does not wait.
     pub(super) fn cancel_wait(&mut self, call: CallId, step: &mut Step<'_>) {
         if self.waits.contains_key(&call) {
-            self.unpark(call, WaitEnd::Cancelled, step);
+            let Wait { session, agent, .. } = self.unpark(call, WaitEnd::Cancelled, step);
+            self.has_waited(session, &agent, step.now);
         } else if let Some(&session) = self.waiters.get(&call) {
             self.unpark_waiter(session, WaitEnd::Cancelled, step);
         } else {

@@ -4,7 +4,8 @@
 //! thing that has changed in it, however often. Its watches end with it, and when its agent is taken over.
 //!
 //! An inbox changes when a message is accepted into it, taken out of it or put back. Who there is changes when an agent comes, goes,
-//! says something else of itself, or does something after it was idle. That one becomes idle is no change: it does so by doing nothing.
+//! says something else of itself, does something after it was idle, or is offline or is not any more because a session, a worker or a node
+//! of it has come or ended. That one becomes idle is no change: it does so by doing nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

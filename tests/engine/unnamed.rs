@@ -125,8 +125,6 @@ fn the_connections_of_a_client_have_one_name_also_when_none_is_open_for_a_while(
         says(&mut relay, session, client);
     }
     assert_eq!(needs_one(&mut relay, SECOND, 1), Ok(()));
-    // It was there before its client was given an agent.
-    assert_eq!(needs_one(&mut relay, FIRST, 2), Ok(()));
     assert_eq!(needs_one(&mut relay, third, 3), Ok(()));
     for (session, expected) in [(FIRST, 0), (SECOND, 0), (third, 1)] {
         let expected = Some(NAMES[expected]);
@@ -191,15 +189,34 @@ fn a_client_that_has_no_connection_for_a_moment_gets_what_all_get() {
     };
     relay.call(A, 2, post(Some("pm"), "*", "one"));
     assert_eq!(pending(&relay), Some(1));
-    // It may never come back, and is not to fill its inbox.
+    relay.call(A, 3, post(Some("pm"), NAMES[0], "two"));
+    // It may never come back, and what many were sent is not to keep it.
+    relay.events();
     relay.now = START.plus_millis(UNNAMED_MS);
-    relay.call(A, 3, post(Some("pm"), "*", "two"));
+    relay.call(A, 4, post(Some("pm"), "*", "three"));
     assert_eq!(pending(&relay), Some(1));
+    let is_expired = |event: &Event| matches!(event, Event::Expired { agent, delivery } if *agent == name(NAMES[0]) && delivery.message.body == "one");
+    let events = relay.events();
+    assert!(events.iter().any(is_expired), "{events:?}");
     comes(&mut relay, SECOND, Carrier::Exchange);
     says(&mut relay, SECOND, "x");
     assert_eq!(own_name(&mut relay, SECOND).as_deref(), Some(NAMES[0]));
-    relay.call(A, 4, post(Some("pm"), "*", "three"));
+    relay.call(A, 5, post(Some("pm"), "*", "four"));
     assert_eq!(pending(&relay), Some(2));
+}
+
+#[test]
+fn a_client_that_does_not_come_back_leaves_nothing() {
+    let mut relay = Relay::told();
+    comes(&mut relay, FIRST, Carrier::Exchange);
+    says(&mut relay, FIRST, "x");
+    assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
+    relay.close(FIRST, Ending::Orderly);
+    relay.call(A, 2, post(Some("pm"), "*", "one"));
+    relay.events();
+    relay.timeout_at(UNNAMED_MS);
+    let agent = name(NAMES[0]);
+    assert!(relay.events().contains(&Event::Gone { agent }));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use relay::engine::agents::{Profile, Registration};
 use relay::engine::limits::{ACTIVE_MS, NODE_GONE_MS, TRANSIENT_MS};
+use relay::engine::nodes;
 use relay::engine::watches::Watched;
 
-use super::nodes::NODE;
+use super::nodes::{FIRST, NODE};
 use super::*;
 
 /// Sessions that are bound to agents.
@@ -311,17 +312,40 @@ fn agents_change_when_the_node_of_one_comes_and_goes() {
     let mut relay = Relay::with_node();
     relay.open(OWN, Carrier::Stream, Some("dev-b"));
     relay.call(OWN, 1, watch(Watched::Agents));
+    // Nothing of the others is there but what a node has of them.
+    for session in [A, B, C] {
+        relay.close(session, Ending::Orderly);
+    }
+    relay.now = START.plus_millis(ACTIVE_MS);
+    let there = |relay: &mut Relay, call| {
+        let effects = relay.call(OWN, call, list_of(Which::Present));
+        // What its own look changes is behind that.
+        let there = listed_in(&effects[..1]).iter().map(|view| view.name.to_string());
+        there.collect::<Vec<_>>()
+    };
+    assert_eq!(there(&mut relay, 2), ["dev-a", "dev-b"]);
     assert_eq!(relay.close(NODE, Ending::Broken), NONE, "it is held for a while");
-    let lapsed = relay.timeout_at(NODE_GONE_MS);
+    let lapsed = relay.timeout_at(ACTIVE_MS + NODE_GONE_MS);
     assert!(lapsed.contains(&who(OWN)), "{lapsed:?}");
-    let there = relay.call(OWN, 2, list_of(Which::Present));
-    let there: Vec<&str> = listed_in(&there).iter().map(|view| view.name.as_str()).collect();
-    assert_eq!(there, ["dev-b", "pm"]);
+    assert_eq!(there(&mut relay, 3), ["dev-b"]);
     let back = relay.connect(NEW, None);
     assert!(back.contains(&who(OWN)), "{back:?}");
-    let there = relay.call(OWN, 3, list_of(Which::Present));
-    let there: Vec<&str> = listed_in(&there).iter().map(|view| view.name.as_str()).collect();
-    assert_eq!(there, ["dev-a", "dev-b", "pm"]);
+    assert_eq!(there(&mut relay, 4), ["dev-a", "dev-b"]);
+    let bound = relay.bind(FIRST, "pm");
+    assert!(bound.contains(&who(OWN)), "{bound:?}");
+    let agent = "pm".to_owned();
+    let dropped = relay.said(NEW, nodes::Said::Drops { agent });
+    assert!(dropped.contains(&who(OWN)), "{dropped:?}");
+}
+
+#[test]
+fn agents_do_not_change_when_a_node_comes_back_in_time() {
+    let mut relay = Relay::with_node();
+    relay.open(OWN, Carrier::Stream, Some("dev-b"));
+    relay.call(OWN, 1, watch(Watched::Agents));
+    relay.close(NODE, Ending::Broken);
+    let back = relay.connect(NEW, None);
+    assert!(!back.contains(&who(OWN)), "{back:?}");
 }
 
 #[test]

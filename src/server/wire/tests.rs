@@ -436,16 +436,6 @@ async fn clients_that_name_themselves_have_a_session_each_up_to_a_bound() {
     let beyond = session(Some("one too many"));
     assert_eq!(session(Some("another")), beyond);
     assert_eq!(session(Some("y")), other);
-    // What is to be one client's alone is no other's.
-    let unnamed = |client: &str| {
-        let client = Some(Arc::from(client));
-        let opened = link.session(Who::Unnamed, client.as_ref());
-        opened.expect("there is room").0
-    };
-    scene.told.take();
-    let beyond = unnamed("z");
-    let told = scene.told.take();
-    assert!(!told.contains(&named(beyond, "z")), "{told:?}");
 }
 
 #[tokio::test]

@@ -194,7 +194,8 @@ impl Model {
     }
 
     pub(super) fn cancelled(&mut self, now: Timestamp, call: CallId) -> Vec<Effect> {
-        if self.unpark(call).is_some() {
+        if let Some(wait) = self.unpark(call) {
+            self.has_waited(now, wait.session, &wait.agent);
             self.marks.reach(Mark::WaitCancelled);
             return Vec::new();
         }
@@ -204,7 +205,8 @@ impl Model {
 
     /// A parked call has no reply yet; that it could not be written ends the wait all the same.
     pub(super) fn lost(&mut self, now: Timestamp, call: CallId) -> Vec<Effect> {
-        if self.unpark(call).is_some() {
+        if let Some(wait) = self.unpark(call) {
+            self.has_waited(now, wait.session, &wait.agent);
             self.marks.reach(Mark::WaitLost);
             return Vec::new();
         }

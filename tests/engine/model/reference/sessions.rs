@@ -91,6 +91,11 @@ impl Model {
         };
         let waited = self.waits.iter().any(|wait| wait.session == session);
         self.marks.reach_if(waited, Mark::WaitClosed);
+        for wait in self.waits.clone() {
+            if wait.session == session {
+                self.has_waited(now, session, &wait.agent);
+            }
+        }
         self.waits.retain(|wait| wait.session != session);
         for doubt in self.doubts.clone() {
             if doubt.session != session {
