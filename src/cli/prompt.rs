@@ -241,6 +241,8 @@ mod tests {
                 text.contains(&format!("the names are {names}.")),
                 "{role} of {roster}: {text}"
             );
+            let others = "`user` (the person), `@group`, `#channel`, or `*` or `@everyone` for all";
+            assert!(text.contains(others), "{role} of {roster}: {text}");
             for stranger in ["dev-a", "dev-b"]
                 .into_iter()
                 .filter(|name| roster.find(name).is_none())

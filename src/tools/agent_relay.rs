@@ -116,7 +116,7 @@ Examples:
             name: "to",
             accepts: Accepts::Text,
             needed: Needed::Always,
-            description: "Target: agent name, #channel, or * for broadcast",
+            description: "Target: agent name, @group, #channel, user (the person), or * for broadcast",
         },
         Argument {
             name: "message",
@@ -150,7 +150,7 @@ Examples:
     ],
     to_command: send,
     to_texts: sent,
-    refused,
+    refused: |refusal| refusals::not_sent(refused, refusal),
     waits: Waits::If {
         asked: "await_response",
         ms: "timeout_ms",

@@ -1,7 +1,7 @@
 //! The toolset of the source design: `post_message`, `read_messages`, `list_pending`.
 
 use super::messages::{Posted, Rest};
-use super::refusals::refused;
+use super::refusals::{not_sent, refused};
 use super::text::how_many_fit;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::handling::{Handling, Mode};
@@ -52,7 +52,7 @@ const POST_MESSAGE: Tool = Tool {
             name: "to",
             accepts: Accepts::Address,
             needed: Needed::Always,
-            description: "A role, another agent, @group, #channel, * or \"user\", the person. Roles",
+            description: "A role, an agent, \"user\" (the person), @group, #channel, * or @everyone. Roles",
         },
         Argument {
             name: "kind",
@@ -70,7 +70,7 @@ const POST_MESSAGE: Tool = Tool {
     ],
     to_command: post,
     to_texts: posted,
-    refused,
+    refused: |refusal| not_sent(refused, refusal),
     waits: Waits::Never,
     takes: false,
 };

@@ -249,6 +249,29 @@ fn in_use(agent: &AgentName, by: &Use) -> String {
     }
 }
 
+/// Says after what was wrong with a post that was refused by a toolset's words what else an address may be.
+pub fn not_sent(refused: fn(&Refusal) -> String, refusal: &Refusal) -> String {
+    let why = refused(refusal);
+    match refusal {
+        Refusal::Agents(agents::Refusal::Unknown { .. }) => {
+            format!("{why}; \"to\" may also be {PERSON}, @group, #channel, * or @everyone")
+        }
+        Refusal::Agents(_)
+        | Refusal::Sessions(_)
+        | Refusal::Mail(_)
+        | Refusal::Groups(_)
+        | Refusal::Nodes(_)
+        | Refusal::Actions(_)
+        | Refusal::Receipts(_)
+        | Refusal::Trace(_)
+        | Refusal::Holds(_)
+        | Refusal::Records(_)
+        | Refusal::Surfacing(_)
+        | Refusal::Workers(_)
+        | Refusal::Stopping => why,
+    }
+}
+
 fn misnamed(refusal: &agents::Refusal) -> String {
     let argument = |named: &NamedAs| match named {
         NamedAs::Sender => "from",

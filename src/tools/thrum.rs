@@ -74,7 +74,7 @@ const SEND_MESSAGE: Tool = Tool {
             name: "to",
             accepts: Accepts::Text,
             needed: Needed::Always,
-            description: "Agent name, @role, @group, @everyone, #channel or agent:role:hash",
+            description: "Agent name, @role, @group, @everyone, *, #channel, user or agent:role:hash",
         },
         CONTENT,
         Argument {
@@ -102,7 +102,7 @@ const SEND_MESSAGE: Tool = Tool {
         send(to, given, options)
     },
     to_texts: sent,
-    refused,
+    refused: |refusal| refusals::not_sent(refused, refusal),
     waits: Waits::Never,
     takes: false,
 };

@@ -10,6 +10,8 @@ import { relayBin, within } from './support/process.js';
 const BODY = 'line one\n\n- "two" \\ 😀';
 /** What the SDK says that it is, cut to its first 16 letters. */
 const PROGRAM = 'relay-client-tests';
+/** What the address of a message may be beside the name of an agent. */
+const OTHERS = '"to" may also be user, @group, #channel, * or @everyone';
 const NOTHING = 'No messages in inbox.';
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
 
@@ -482,7 +484,7 @@ test('Agent Relay over stdio: without an identity an agent is mcp- and a number,
   assert.ok(Date.now() - ended >= 29_000, `gone after ${Date.now() - ended} ms`);
   const known = 'pm, dev-a, dev-b, Alice';
   const text = await alice.error('relay_send', { to: name, message: 'x' });
-  assert.equal(text, `Error: Agent not found: ${name}; known agents: ${known}`);
+  assert.equal(text, `Error: Agent not found: ${name}; known agents: ${known}; ${OTHERS}`);
 });
 
 for (const transport of ['sse', 'http']) {
@@ -527,9 +529,9 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   const takes = 'relay_send takes to, message, thread, await_response, timeout_ms, mode';
   const good = { to: 'Bob', message: 'x' };
   for (const [tool, given, reason] of [
-    ['relay_send', { ...good, to: 'Carol' }, `Agent not found: Carol; known agents: ${known}`],
-    ['relay_send', { ...good, to: 'bob' }, `Agent not found: bob; known agents: ${known}`],
-    ['relay_send', { ...good, to: 'Carol', await_response: true }, `Agent not found: Carol; known agents: ${known}`],
+    ['relay_send', { ...good, to: 'Carol' }, `Agent not found: Carol; known agents: ${known}; ${OTHERS}`],
+    ['relay_send', { ...good, to: 'bob' }, `Agent not found: bob; known agents: ${known}; ${OTHERS}`],
+    ['relay_send', { ...good, to: 'Carol', await_response: true }, `Agent not found: Carol; known agents: ${known}; ${OTHERS}`],
     ['relay_send', { ...good, to: 'other:Carol' }, /^Agent not found: other:Carol; there is no project "other"; known projects: default$/],
     ['relay_send', { ...good, to: '#' }, /^invalid address "#"; accepted: name, /],
     ['relay_send', { ...good, thread: '' }, 'thread is ""; accepted: one line of 1 to 128 bytes'],
