@@ -107,7 +107,7 @@ test('Claude Code: the listener of the plugin has a small model, two tools, and 
 
     await listen(model);
     assert.equal(data(await check()).status, 'empty');
-    await listener.say('NO_MESSAGES_TIMEOUT\nfive waits of 300 seconds have ended without a message; the listener has stopped');
+    await listener.say('NO_MESSAGES_TIMEOUT\nfive waits of 300 seconds have ended without a message; the listener has stopped. If you have nothing else to do, send your status to your coordinator');
     await isWokenBy(model, 'NO_MESSAGES_TIMEOUT');
     await model.say('done');
   });

@@ -12,6 +12,7 @@ use crate::cli::install::editors::{Editor, Format};
 use crate::cli::install::file;
 use crate::cli::install::json::{self, Json, Step};
 use crate::cli::install::parts::{self, Parts};
+use crate::cli::install::whole::What;
 use crate::cli::place::DEFAULT_PORT;
 use crate::cli::quoted;
 
@@ -40,10 +41,13 @@ impl Hooks {
 /// Compares relay's hooks with those that an installation by `program` would write for the relay that is configured, or relay's plugin with the one that
 /// it would put in. Nothing if the editor has neither.
 pub fn state(editor: &Editor, seen: &[Seen], configured: &[Configured], program: &str) -> Option<Hooks> {
-    if editor.hooks.is_none() && editor.plugin.is_none() {
+    let plugin = editor.own.as_ref().filter(|own| own.what == What::Plugin);
+    if editor.hooks.is_none() && plugin.is_none() {
         return None;
     }
-    let has_hooks = |seen: &&Seen| !seen.parts.hooks.is_empty() || seen.parts.whole.is_some();
+    let has_hooks = |seen: &&Seen| {
+        !seen.target.is_listener() && (!seen.parts.hooks.is_empty() || seen.parts.whole.is_some())
+    };
     let with_hooks: Vec<&Seen> = seen.iter().filter(has_hooks).collect();
     if with_hooks.is_empty() {
         return Some(Hooks::Missing);
@@ -55,7 +59,7 @@ pub fn state(editor: &Editor, seen: &[Seen], configured: &[Configured], program:
     let hooks = editor.hooks.as_ref();
     let wanted = Parts {
         hooks: hooks.map_or_else(Vec::new, |hooks| hooks.groups(&quoted(program), port)),
-        whole: editor.plugin.as_ref().map(|plugin| plugin.text.to_owned()),
+        whole: plugin.map(|plugin| plugin.text.to_owned()),
         ..Parts::default()
     };
     let is_current = with_hooks.iter().all(|seen| {

@@ -9,7 +9,8 @@ use super::json::Json;
 use super::members;
 use super::parts::{Listed, NAME};
 use super::said::Said;
-use super::whole;
+use super::whole::{self, What};
+use crate::tools::{DEFAULT, Toolsets};
 use crate::workers::WAIT_SECONDS;
 
 /// The editors by the names that the command line has for them.
@@ -77,7 +78,7 @@ pub struct Editor {
     /// Where its hooks stand, if it has some.
     pub hooks: Option<Hooks>,
     /// What does for it what hooks do, if it runs no command.
-    pub plugin: Option<Plugin>,
+    pub own: Option<Own>,
 }
 
 /// A file, by the directory that it counts from.
@@ -158,9 +159,11 @@ pub const ASKED: Listed = Listed {
     is_always: false,
 };
 
-/// A file that an editor runs, which is relay's as a whole.
+/// A file that is relay's as a whole.
 #[derive(Debug)]
-pub struct Plugin {
+pub struct Own {
+    /// What it is.
+    pub what: What,
     /// Where the editor looks for it.
     pub files: Files,
     /// What is in it.
@@ -203,6 +206,12 @@ pub struct Connection {
     pub has_token: bool,
 }
 
+/// Tells whether toolsets have the tool that relay's listener waits with.
+pub fn can_listen(tools: Option<&str>) -> bool {
+    let toolsets = tools.map_or(Ok(DEFAULT), str::parse::<Toolsets>);
+    toolsets.is_ok_and(|toolsets| toolsets.find("wait_for_message").is_ok())
+}
+
 impl Connection {
     /// Returns the address; `agent` is how the editor writes the variable that names the session's agent, and its empty value names none.
     /// At another port than relay's own one there is always an agent, by which the address is known as relay's.
@@ -220,6 +229,11 @@ impl Connection {
         let query: Vec<String> = query.collect();
         let mark = if query.is_empty() { "" } else { "?" };
         format!("http://localhost:{}/{way}{mark}{}", self.port, query.join("&"))
+    }
+
+    /// Tells whether relay's listener can wait in its sessions.
+    pub fn can_listen(&self) -> bool {
+        can_listen(self.tools.as_deref())
     }
 
     /// Returns the arguments of `relay mcp`.
@@ -411,7 +425,14 @@ pub static EDITORS: [Editor; 8] = [
             listed_in_project: &[APPROVED, ALLOWED, ASKED],
             listed_for_user: &[ALLOWED, ASKED],
         }),
-        plugin: None,
+        own: Some(Own {
+            what: What::Listener,
+            files: Files {
+                project: Some(&[Place(Root::Project, ".claude/agents/message-listener.md")]),
+                user: &[Place(Root::Claude, "agents/message-listener.md")],
+            },
+            text: whole::LISTENER,
+        }),
     },
     Editor {
         id: Id::Codex,
@@ -448,7 +469,7 @@ pub static EDITORS: [Editor; 8] = [
             listed_in_project: &[],
             listed_for_user: &[],
         }),
-        plugin: None,
+        own: None,
     },
     Editor {
         id: Id::Gemini,
@@ -483,7 +504,7 @@ pub static EDITORS: [Editor; 8] = [
             listed_in_project: &[],
             listed_for_user: &[],
         }),
-        plugin: None,
+        own: None,
     },
     Editor {
         id: Id::Opencode,
@@ -515,7 +536,8 @@ pub static EDITORS: [Editor; 8] = [
             }
         },
         hooks: None,
-        plugin: Some(Plugin {
+        own: Some(Own {
+            what: What::Plugin,
             files: Files {
                 project: Some(&[
                     Place(Root::Project, ".opencode/plugin/relay.js"),
@@ -548,7 +570,7 @@ pub static EDITORS: [Editor; 8] = [
             }
         },
         hooks: None,
-        plugin: None,
+        own: None,
     },
     Editor {
         id: Id::Vscode,
@@ -569,7 +591,7 @@ pub static EDITORS: [Editor; 8] = [
             ]),
         },
         hooks: None,
-        plugin: None,
+        own: None,
     },
     Editor {
         id: Id::Windsurf,
@@ -590,7 +612,7 @@ pub static EDITORS: [Editor; 8] = [
             }
         },
         hooks: None,
-        plugin: None,
+        own: None,
     },
     Editor {
         id: Id::Zed,
@@ -608,7 +630,7 @@ pub static EDITORS: [Editor; 8] = [
             Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
         },
         hooks: None,
-        plugin: None,
+        own: None,
     },
 ];
 

@@ -19,7 +19,7 @@ pub mod said;
 pub mod scopes;
 pub mod settings;
 mod toml;
-mod whole;
+pub mod whole;
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -30,7 +30,7 @@ use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
 
 use self::directories::Directories;
-use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport};
+use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport, can_listen};
 use self::file::FileError;
 use self::plan::Change;
 use self::said::{Said, is_relays};
@@ -49,7 +49,8 @@ pub struct Install {
     #[arg(long, value_enum)]
     transport: Option<Transport>,
 
-    /// The toolsets that their sessions have: lift, thrum, agent-relay, or all, with commas between them [default: as it is there, else lift].
+    /// The toolsets that their sessions have: lift, thrum, agent-relay, or all, with commas between them [default: as it is there, else lift]. For
+    /// Claude Code thrum brings message-listener, an agent that waits for messages in the background.
     #[arg(long, value_parser = tools)]
     tools: Option<String>,
 
@@ -218,6 +219,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
             program: program.clone(),
             has_token: variable("RELAY_TOKEN").is_some_and(|token| !token.is_empty()),
         };
+        let could_listen = can_listen(said.tools.as_deref());
         if let Some(agent) = said.keep(&mut connection, editor.entry) {
             say(&not_kept(editor, &connection, &agent));
         }
@@ -229,6 +231,10 @@ fn install(args: &Install) -> Result<End, InstallError> {
         }
         let hooks = (!args.no_hooks).then(|| quoted(&program));
         for target in targets {
+            // One that stands beside other tools is a copy that its owner has made.
+            if target.is_listener() && !connection.can_listen() && !could_listen {
+                continue;
+            }
             let mut wanted = plan::wanted(&target, &connection, hooks.as_deref());
             if is_decided {
                 wanted.listed.retain(|listed| listed.is_always);

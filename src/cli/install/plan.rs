@@ -8,6 +8,7 @@ use super::file::{self, FileError, Whole};
 use super::json::{self, Flaw, Json, Step};
 use super::parts::{self, Listed, Parts, Shape};
 use super::said::is_relays;
+use super::whole::What;
 use super::{additions, beside, members, named, toml, whole};
 use crate::cli::project::DataDirectory;
 
@@ -19,7 +20,7 @@ pub enum Content {
     /// TOML, with the servers below this table.
     Toml(&'static str),
     /// This, which is relay's as a whole.
-    Whole(&'static str),
+    Whole(What, &'static str),
 }
 
 impl Content {
@@ -32,7 +33,7 @@ impl Content {
         match self {
             Self::Json(shape) => parts::parts(text, shape),
             Self::Toml(servers) => toml::parts(text, servers),
-            Self::Whole(_) => Ok(whole::parts(text)),
+            Self::Whole(what, _) => Ok(whole::parts(what, text)),
         }
     }
 
@@ -45,7 +46,7 @@ impl Content {
         match self {
             Self::Json(shape) => parts::with(text, shape, wanted),
             Self::Toml(servers) => toml::with(text, servers, wanted),
-            Self::Whole(_) => Ok(wanted.whole.clone().unwrap_or_else(|| text.to_owned())),
+            Self::Whole(..) => Ok(wanted.whole.clone().unwrap_or_else(|| text.to_owned())),
         }
     }
 
@@ -57,7 +58,7 @@ impl Content {
                 way.is_some_and(|way| json::has_comments(text, &way))
             }
             Self::Toml(servers) => toml::has_comments(text, servers),
-            Self::Whole(_) => false,
+            Self::Whole(..) => false,
         }
     }
 
@@ -66,7 +67,7 @@ impl Content {
         match self {
             Self::Json(_) => json::comments(text),
             Self::Toml(_) => toml::comments(text),
-            Self::Whole(_) => 0,
+            Self::Whole(..) => 0,
         }
     }
 
@@ -84,7 +85,7 @@ impl Content {
         match self {
             Self::Json(shape) => parts::without(text, shape, own, before),
             Self::Toml(servers) => toml::without(text, servers, own, before),
-            Self::Whole(_) => Ok(before.map(str::to_owned)),
+            Self::Whole(..) => Ok(before.map(str::to_owned)),
         }
     }
 }
@@ -103,16 +104,22 @@ pub struct Target {
 }
 
 impl Target {
+    /// Tells whether it is that of relay's listener.
+    pub fn is_listener(&self) -> bool {
+        matches!(self.content, Content::Whole(What::Listener, _))
+    }
+
     /// Says what of relay's is in it above all.
     pub fn parts(&self) -> &'static str {
         match self.content {
             Content::Json(Shape { servers: None, .. }) => "relay's hooks",
-            Content::Json(_) | Content::Toml(_) | Content::Whole(_) => "relay's entry",
+            Content::Json(_) | Content::Toml(_) => "relay's entry",
+            Content::Whole(what, _) => what.name(),
         }
     }
 }
 
-/// Returns the files of an editor: that of its servers, and that of its hooks, which may be the same; or its plugin.
+/// Returns the files of an editor: that of its servers, that of its hooks, which may be the same, and what is relay's as a whole.
 pub fn targets(editor: &'static Editor, directories: &Directories, is_global: bool) -> Vec<Target> {
     let target = |files: &Files, content| {
         let place = chosen(files, directories, is_global);
@@ -146,8 +153,8 @@ pub fn targets(editor: &'static Editor, directories: &Directories, is_global: bo
         Format::Toml(servers) => Content::Toml(servers),
     };
     targets.insert(0, target(&editor.servers, content));
-    let plugin = editor.plugin.as_ref();
-    targets.extend(plugin.map(|plugin| target(&plugin.files, Content::Whole(plugin.text))));
+    let own = editor.own.as_ref();
+    targets.extend(own.map(|own| target(&own.files, Content::Whole(own.what, own.text))));
     targets
 }
 
@@ -173,9 +180,13 @@ pub fn wanted(target: &Target, connection: &Connection, hooks: Option<&str>) -> 
     let (has_server, shape) = match target.content {
         Content::Json(shape) => (shape.servers.is_some(), shape),
         Content::Toml(_) => (true, Shape::default()),
-        Content::Whole(text) => {
+        Content::Whole(what, text) => {
+            let is_wanted = match what {
+                What::Plugin => hooks.is_some(),
+                What::Listener => connection.can_listen(),
+            };
             return Parts {
-                whole: hooks.map(|_| text.to_owned()),
+                whole: is_wanted.then(|| text.to_owned()),
                 ..Parts::default()
             };
         }
@@ -409,7 +420,7 @@ impl Before {
                 let mut always = shape.listed.iter().filter(|listed| listed.is_always);
                 always.all(|listed| self.own.listed.contains(listed))
             }
-            Content::Toml(_) | Content::Whole(_) => false,
+            Content::Toml(_) | Content::Whole(..) => false,
         };
         let kept = self.kept.as_ref();
         let before = kept.and_then(|kept| target.content.parts(&kept.text).ok());
@@ -497,8 +508,8 @@ impl Before {
 ///
 /// When the file cannot be read, or not be changed as far as it must be.
 pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Result<Option<Change>, FileError> {
-    if let Content::Whole(own) = target.content {
-        return whole::install(target, data, own, wanted.whole.is_some());
+    if let Content::Whole(what, own) = target.content {
+        return whole::install(target, data, what, own, wanted.whole.is_some());
     }
     let before = Before::read(&target, data)?;
     if before.was.is_none() && wanted.is_empty() {
@@ -535,8 +546,8 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
 ///
 /// As [`install`].
 pub fn uninstall(target: Target, data: &DataDirectory, has_other: bool) -> Result<Option<Change>, FileError> {
-    if let Content::Whole(own) = target.content {
-        return whole::uninstall(target, data, own);
+    if let Content::Whole(what, own) = target.content {
+        return whole::uninstall(target, data, what, own);
     }
     let before = match Before::read(&target, data) {
         // One that is broken without a part of relay's in it is nothing to be said about.

@@ -72,7 +72,7 @@ pub struct Said {
     /// How; nothing if it is not as relay is reached.
     pub transport: Option<Transport>,
     /// The toolsets.
-    tools: Option<String>,
+    pub tools: Option<String>,
     /// Whose sessions these are, as it is written there.
     agent: Option<String>,
     /// The same, as its program is told by a variable: by which member of the entry, and how.

@@ -1,4 +1,4 @@
-//! Files that are relay's as a whole: put where an editor runs them, and removed again as long as nobody has changed them.
+//! Files that are relay's as a whole: put where an editor finds them, and removed again as long as nobody has changed them.
 
 use super::file::{self, FileError, Whole};
 use super::parts::Parts;
@@ -8,13 +8,42 @@ use crate::cli::project::DataDirectory;
 /// relay's plugin for OpenCode.
 pub const OPENCODE: &str = include_str!("../../../plugin/opencode/relay.js");
 
-/// How each of them begins, whichever version of relay it is of.
-const HEAD: &str = "// relay's plugin for ";
+/// The agent of Claude Code's that waits for messages in the background.
+pub const LISTENER: &str = include_str!("../../../plugin/agents/message-listener.md");
+
+/// What a file that is relay's as a whole is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// It does what hooks do elsewhere.
+    Plugin,
+    /// It waits for messages with Thrum's tools.
+    Listener,
+}
+
+impl What {
+    /// How each of them begins, whichever version of relay it is of.
+    fn head(self) -> &'static str {
+        match self {
+            Self::Plugin => "// relay's plugin for ",
+            Self::Listener => {
+                "---\nname: message-listener\ndescription: Waits in the background for messages that other agents send over relay"
+            }
+        }
+    }
+
+    /// How it is called, for a person.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plugin => "relay's plugin",
+            Self::Listener => "relay's listener",
+        }
+    }
+}
 
 /// Reads whether a file is relay's.
-pub fn parts(text: &str) -> Parts {
+pub fn parts(what: What, text: &str) -> Parts {
     Parts {
-        whole: text.starts_with(HEAD).then(|| text.to_owned()),
+        whole: text.starts_with(what.head()).then(|| text.to_owned()),
         ..Parts::default()
     }
 }
@@ -28,16 +57,17 @@ pub fn parts(text: &str) -> Parts {
 pub fn install(
     target: Target,
     data: &DataDirectory,
+    what: What,
     own: &'static str,
     is_wanted: bool,
 ) -> Result<Option<Change>, FileError> {
     if !is_wanted {
-        return uninstall(target, data, own);
+        return uninstall(target, data, what, own);
     }
     let was = file::read(&target.path)?;
     let place = data.backup(&file::real(&target.path));
     let kept = file::read(&place)?;
-    let is_others = was.is_some() && !is_own(was.as_ref());
+    let is_others = was.is_some() && !is_own(what, was.as_ref());
     let backup = match (&was, kept) {
         (Some(was), _) if was.bytes() == own => Backup::default(),
         (Some(was), Some(kept)) if is_others => Backup::anew(place, was, &kept),
@@ -54,12 +84,17 @@ pub fn install(
 /// # Errors
 ///
 /// As [`install`].
-pub fn uninstall(target: Target, data: &DataDirectory, own: &str) -> Result<Option<Change>, FileError> {
-    let Some(was) = file::read(&target.path)?.filter(|was| is_own(Some(was))) else {
+pub fn uninstall(
+    target: Target,
+    data: &DataDirectory,
+    what: What,
+    own: &str,
+) -> Result<Option<Change>, FileError> {
+    let Some(was) = file::read(&target.path)?.filter(|was| is_own(what, Some(was))) else {
         return Ok(None);
     };
     let place = data.backup(&file::real(&target.path));
-    let kept = file::read(&place)?.filter(|kept| !is_own(Some(kept)));
+    let kept = file::read(&place)?.filter(|kept| !is_own(what, Some(kept)));
     let is_left = was.bytes() != own;
     let is_as_before = kept.is_some() && !is_left;
     let (new, backup) = match kept {
@@ -74,8 +109,8 @@ pub fn uninstall(target: Target, data: &DataDirectory, own: &str) -> Result<Opti
     }))
 }
 
-fn is_own(file: Option<&Whole>) -> bool {
-    file.is_some_and(|file| file.text.starts_with(HEAD))
+fn is_own(what: What, file: Option<&Whole>) -> bool {
+    file.is_some_and(|file| file.text.starts_with(what.head()))
 }
 
 #[cfg(test)]
@@ -84,6 +119,8 @@ mod tests {
 
     #[test]
     fn each_begins_as_relay_knows_it_by() {
-        assert!(OPENCODE.starts_with(HEAD), "{}", &OPENCODE[..80]);
+        for (what, text) in [(What::Plugin, OPENCODE), (What::Listener, LISTENER)] {
+            assert!(text.starts_with(what.head()), "{what:?}: {}", &text[..80]);
+        }
     }
 }

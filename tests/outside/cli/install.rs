@@ -24,6 +24,9 @@ use super::*;
 /// What OpenCode runs in place of hooks.
 const OPENCODE_PLUGIN: &str = include_str!("../../../plugin/opencode/relay.js");
 
+/// The agent of Claude Code's that waits for messages.
+const LISTENER: &str = include_str!("../../../plugin/agents/message-listener.md");
+
 /// The groups of one hook each.
 fn groups(commands: &[(&str, bool)]) -> Value {
     let group = |(command, waits): &(&str, bool)| {

@@ -217,3 +217,16 @@ fn codex_trusts_hooks_whose_hashes_it_has() {
     desk.write(&config, &format!("{installed}{}", state(&parts)));
     assert_eq!(report(&desk, "codex", 0)["trusted"], json!(true));
 }
+
+#[test]
+fn relays_listener_is_none_of_its_hooks() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    put_program(&desk, "claude", "echo '2.1.330 (Claude Code)'");
+    install(&desk, "claude", relay.port);
+    let listener = include_str!("../../../../plugin/agents/message-listener.md");
+    for text in [listener.to_owned(), format!("{listener}more\n")] {
+        desk.write(&desk.project.join(".claude/agents/message-listener.md"), &text);
+        assert_eq!(report(&desk, "claude", 0)["hooks"], "current");
+    }
+}

@@ -1,4 +1,4 @@
-//! relay's plugin for OpenCode, which is a file of its own.
+//! What is relay's as a whole file: its plugin for OpenCode, and the listener of Claude Code.
 
 use super::*;
 
@@ -147,4 +147,87 @@ fn a_dry_run_shows_it_and_another_port_is_told_to_be_set_for_it() {
         "OpenCode's plugin finds relay by RELAY_PORT: start opencode with RELAY_PORT=4000 in its environment\n",
     );
     desk.relay(&elsewhere).assert().code(0).stderr(told);
+}
+
+#[test]
+fn the_listener_comes_and_goes_with_the_tools_that_it_waits_with() {
+    let desk = Desk::new();
+    let listener = desk.project.join(".claude/agents/message-listener.md");
+    let install = |tools: &[&str]| {
+        let arguments = [&["install", "--editor", "claude"], tools].concat();
+        desk.relay(&arguments).assert().code(0)
+    };
+    install(&[]);
+    assert!(!listener.exists(), "it has no tools to wait with");
+    let made = contains(format!("Claude Code: made {}\n", listener.display()));
+    install(&["--tools", "thrum"]).stdout(made);
+    assert_eq!(fs::read_to_string(&listener).expect("it is there"), LISTENER);
+    // The tools stay as they are, and so does it.
+    install(&[]);
+    assert!(listener.exists());
+    let removed = contains(format!("Claude Code: removed {}", listener.display()));
+    install(&["--tools", "lift"]).stdout(removed);
+    assert!(
+        !listener.parent().expect("it has one").exists(),
+        "it was made for the file alone"
+    );
+    install(&["--tools", "all"]);
+    assert!(listener.exists());
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+
+    let global = desk.home.join(".claude/agents/message-listener.md");
+    install(&["--tools", "thrum", "--global"]);
+    assert_eq!(fs::read_to_string(&global).expect("it is there"), LISTENER);
+    desk.relay(&["uninstall", "--global"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+}
+
+#[test]
+fn a_listener_of_ones_own_stays_beside_other_tools_and_is_kept_where_relays_takes_its_place() {
+    let desk = Desk::new();
+    let listener = desk.project.join(".claude/agents/message-listener.md");
+    let own = "---\nname: message-listener\ndescription: mine\n---\n";
+    for there in [LISTENER, own] {
+        desk.write(&listener, there);
+        desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+        assert_eq!(fs::read_to_string(&listener).expect("it is there"), there);
+    }
+    desk.relay(&["install", "--editor", "claude", "--tools", "thrum"])
+        .assert()
+        .code(0);
+    assert_eq!(fs::read_to_string(&listener).expect("it is there"), LISTENER);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(fs::read_to_string(&listener).expect("it is there"), own);
+}
+
+/// As Thrum's document has it: the order of its calls, what it returns, and what the session that starts it is to do.
+#[test]
+fn the_listener_is_told_what_the_document_says() {
+    let (_, head, steps) = {
+        let mut parts = LISTENER.splitn(3, "---\n");
+        let mut part = || parts.next().expect("three parts");
+        (part(), part(), part())
+    };
+    let in_order = [
+        "1. Call check_messages with no arguments.",
+        "2. If it returned messages, return all of them",
+        "3. If not, call wait_for_message with timeout 300.",
+        "After five timeouts in a row",
+        "MESSAGES_RECEIVED\nFROM: [from]\nCONTENT: [content]\nTIMESTAMP: [timestamp]\n",
+        "NO_MESSAGES_TIMEOUT\n",
+        "send your status to your coordinator",
+    ];
+    let mut left = steps;
+    for words in in_order {
+        let at = left.find(words);
+        left = &left[at.unwrap_or_else(|| panic!("{words:?} is not in its place in {steps}"))..];
+    }
+    for words in [
+        "model: haiku\n",
+        "Once it has brought messages ten times, it is time to compact your context",
+        "send your status to your coordinator and leave it stopped",
+    ] {
+        assert!(head.contains(words), "{words:?} is not in {head}");
+    }
 }
