@@ -1,5 +1,5 @@
 //! What agents say of their own sessions: that one starts, that a turn begins, what a tool does. It is kept for whoever asks, told to
-//! observers, both without the secrets in it, and changes nothing.
+//! observers, both without what looks like a secret, and changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -114,6 +114,8 @@ pub(super) async fn say(asked: Asked) -> Answer {
         let reason = format!("\"payload\" has {bytes} bytes; accepted: at most {SESSION_EVENT_BYTES_MAX}");
         return Err(Failure::invalid(reason));
     }
+    // Before the lock, which the engine may wait for: all that was said is looked through.
+    let payload = redact_json(payload);
     let owner = &asked.shared.owner;
     let at = owner.now();
     let mut said = loop {
@@ -123,7 +125,6 @@ pub(super) async fn say(asked: Asked) -> Answer {
         known = known_agent(&asked).await?;
     };
     let agent = known.agent;
-    let payload = redact_json(payload);
     let event = Arc::new(SessionEvent {
         number: said.number(&agent),
         agent,

@@ -66,9 +66,8 @@ fn what_a_session_says_is_told_and_kept_without_its_secrets() {
     let path = format!("/v1/ws?token={}", world.key);
     let mut observer = upgrade_at(&world, &path).expect("it is let in");
     let (key, bob) = (&world.key, &world.bob);
-    let payload = json!({"output": format!("my token is {bob}"), "env": [key, "sk-ant-0123456789abcdefghij"], "exit": 0});
-    let redacted =
-        json!({"output": "my token is [redacted]", "env": ["[redacted]", "[redacted]"], "exit": 0});
+    let payload = json!({"output": format!("my token is {bob}"), "env": [key, "DB_PASSWORD=hunter2hunter2"], "password": "hunter2hunter2"});
+    let redacted = json!({"output": "my token is [redacted]", "env": ["[redacted]", "DB_PASSWORD=[redacted]"], "password": "[redacted]"});
     let said = world.done(PATH, bob, &json!({"type": "tool.output", "payload": payload}));
     assert_eq!(said["payload"], redacted);
     assert_eq!(world.seen(PATH, bob)[0]["payload"], redacted);
