@@ -1,7 +1,7 @@
 //! Lines on their way to a descriptor that may be slow, full or gone: whoever adds one never waits, and none is lost unsaid.
 //!
 //! A thread writes them, and waits for that. What a descriptor takes at once may be written before, by whoever has added it: then it is
-//! there whatever becomes of this process.
+//! there whatever becomes of this process. One writes at a time, and never under the lock that who adds lines takes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -47,7 +47,7 @@ struct Shared {
     waiting: Mutex<Waiting>,
     /// There is something to be written, or nobody will add anything any more.
     added: Condvar,
-    /// Something was written, or nothing will be.
+    /// Something was written, or is left to the thread, or nothing will be.
     written: Condvar,
 }
 
@@ -56,20 +56,41 @@ struct Waiting {
     /// Whole lines, but for so many bytes of them that are written.
     text: String,
     begun: usize,
-    /// The thread has taken lines that it has not written yet.
-    is_writing: bool,
+    /// Empty; gives its room to what is added while lines are written.
+    spare: String,
+    taken_by: TakenBy,
     /// How many lines were left out behind them.
     left_out: u64,
-    /// How many times something was added, and up to which of them all is written.
+    /// How many times something was added, up to which of them all is written, and up to which it was left to the thread.
     added: u64,
     written: u64,
+    left_to_thread: u64,
     writer: Writer,
     /// The thread waits to be told of what is added. Else it looks by itself, and a system call is spared.
     is_awaited: bool,
-    /// Somebody waits for what was added to be written.
+    /// Somebody waits for what was added to be written, or for its own turn to write.
     is_flushed: bool,
     /// All handles of the queue are gone.
     is_over: bool,
+}
+
+/// Who has taken lines that are not written yet. Nobody else takes any meanwhile.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum TakenBy {
+    #[default]
+    Nobody,
+    /// So many bytes, which still count as waiting.
+    Caller(usize),
+    Thread,
+}
+
+/// Lines that were taken to be written.
+struct Lines {
+    /// Whole lines, but for so many bytes of them that are written.
+    text: String,
+    begun: usize,
+    /// Up to which adding all is written when they are.
+    up_to: u64,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -146,7 +167,7 @@ impl LineQueue {
         } else {
             let before = waiting.text.len();
             write(&mut waiting.text);
-            if waiting.text.len() > self.shared().bytes_max {
+            if waiting.text.len() + waiting.taken_by.bytes() > self.shared().bytes_max {
                 waiting.text.truncate(before);
                 waiting.left_out = 1;
             }
@@ -154,36 +175,40 @@ impl LineQueue {
         Some(waiting)
     }
 
-    /// Writes what was added, as far as the descriptor takes it at once, and has the thread write the rest. What other threads add
-    /// meanwhile waits for that, so that each line is written when its own call of this returns.
+    /// Writes what was added, as far as the descriptor takes it at once, and leaves the rest to the thread. Returns when all that was
+    /// added before is written or left so, whoever writes it: it may wait for the write of another caller, then for one more.
     pub(crate) fn write_at_once(&self) {
-        let mut waiting = self.shared().waiting();
-        // What was added is behind what the thread has in its hands, and it looks for more.
-        if waiting.is_writing || waiting.writer == Writer::Gone {
-            return;
-        }
-        loop {
-            while waiting.begun < waiting.text.len() {
-                let shared = self.shared();
-                let left = &waiting.text.as_bytes()[waiting.begun..];
-                match shared.at_once.write(&shared.descriptor, left) {
-                    Ok(count) if count > 0 => waiting.begun += count,
-                    Err(Errno::INTR) => {}
-                    // The thread finds out what it is.
-                    Ok(_) | Err(_) => return self.wake(waiting),
+        let shared = self.shared();
+        let mut waiting = shared.waiting();
+        let own = waiting.added;
+        while waiting.written < own && waiting.left_to_thread < own && waiting.writer != Writer::Gone {
+            match waiting.taken_by {
+                TakenBy::Nobody => {}
+                TakenBy::Caller(_) => {
+                    waiting = shared.wait_for_turn(waiting);
+                    continue;
+                }
+                // What was added is behind what the thread has in its hands.
+                TakenBy::Thread => {
+                    waiting.left_to_thread = waiting.added;
+                    return;
                 }
             }
-            if waiting.left_out == 0 {
-                break;
+            // Only where there is room again: else each line that has none would be told of with a line.
+            if waiting.text.is_empty() {
+                waiting.tell_left_out(shared.name);
             }
-            // Only here, where there is room again: else each line that has none would be told of with a line.
-            waiting.tell_left_out(self.shared().name);
+            let mut lines = waiting.take();
+            waiting.taken_by = TakenBy::Caller(lines.text.len());
+            drop(waiting);
+            let is_written = shared.write_what_it_takes(&mut lines);
+            waiting = shared.waiting();
+            waiting.put_back(lines);
+            if !is_written {
+                return self.wake(waiting);
+            }
         }
-        waiting.text.clear();
-        waiting.text.shrink_to(ROOM_KEPT_BYTES);
-        waiting.begun = 0;
-        waiting.written = waiting.added;
-        self.shared().tell_flushers(waiting);
+        shared.tell_flushers(waiting);
     }
 
     /// Adds whole lines, whatever room there is, and waits until they are written, but only so long for a descriptor that takes nothing.
@@ -202,24 +227,30 @@ impl LineQueue {
     /// Waits until all that was added is written, but only so long.
     pub(crate) fn flush(&self, patience: Duration) {
         let until = Instant::now() + patience;
-        let mut waiting = self.shared().waiting();
-        let added = waiting.added;
-        while waiting.written < added && waiting.writer == Writer::Runs {
+        let shared = self.shared();
+        let mut waiting = shared.waiting();
+        let own = waiting.added;
+        while waiting.written < own && (waiting.writer == Writer::Runs || waiting.taken_by != TakenBy::Nobody)
+        {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
             waiting.is_flushed = true;
-            let woken = self.shared().written.wait_timeout(waiting, left);
+            let woken = shared.written.wait_timeout(waiting, left);
             (waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        if waiting.writer == Writer::NotStarted {
+        if waiting.written < own && waiting.writer == Writer::NotStarted {
             // The system gives no thread, and these may be the last words.
-            waiting.tell_left_out(self.shared().name);
-            let text = std::mem::take(&mut waiting.text);
-            let begun = std::mem::take(&mut waiting.begun);
+            waiting.tell_left_out(shared.name);
+            let mut lines = waiting.take();
+            waiting.taken_by = TakenBy::Caller(lines.text.len());
             drop(waiting);
-            self.shared().write_until(&text.as_bytes()[begun..], until);
+            shared.write_until(lines.left(), until);
+            lines.begun = lines.text.len();
+            waiting = shared.waiting();
+            waiting.put_back(lines);
+            shared.tell_flushers(waiting);
         }
     }
 
@@ -227,33 +258,78 @@ impl LineQueue {
         &self.0.shared
     }
 
-    /// Has the thread see what was added, and starts it where it does not run.
+    /// Leaves what was added to the thread, and starts it where it does not run.
     fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
-        if waiting.writer == Writer::Runs {
-            let is_awaited = std::mem::take(&mut waiting.is_awaited);
-            drop(waiting);
-            if is_awaited {
-                self.shared().added.notify_one();
+        waiting.left_to_thread = waiting.added;
+        let is_awaited = std::mem::take(&mut waiting.is_awaited);
+        if waiting.writer != Writer::Runs {
+            let shared = Arc::clone(self.shared());
+            let thread = std::thread::Builder::new().name(shared.name.to_owned());
+            // Where the system gives no thread, the next line tries again.
+            if thread.spawn(move || shared.write_lines()).is_ok() {
+                waiting.writer = Writer::Runs;
             }
-            return;
         }
-        let shared = Arc::clone(self.shared());
-        let thread = std::thread::Builder::new().name(shared.name.to_owned());
-        // Where the system gives no thread, the next line tries again.
-        if thread.spawn(move || shared.write_lines()).is_ok() {
-            waiting.writer = Writer::Runs;
+        self.shared().tell_flushers(waiting);
+        if is_awaited {
+            self.shared().added.notify_one();
         }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.shared.waiting().is_over = true;
+        let mut waiting = self.shared.waiting();
+        waiting.is_over = true;
+        waiting.left_to_thread = waiting.added;
+        drop(waiting);
         self.shared.added.notify_one();
     }
 }
 
+impl TakenBy {
+    /// How many bytes were taken that count as waiting.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Nobody | Self::Thread => 0,
+            Self::Caller(bytes) => bytes,
+        }
+    }
+}
+
+impl Lines {
+    /// What is not written.
+    fn left(&self) -> &[u8] {
+        &self.text.as_bytes()[self.begun..]
+    }
+}
+
 impl Waiting {
+    /// Takes all lines out.
+    fn take(&mut self) -> Lines {
+        let spare = std::mem::take(&mut self.spare);
+        Lines {
+            text: std::mem::replace(&mut self.text, spare),
+            begun: std::mem::take(&mut self.begun),
+            up_to: self.added - self.left_out,
+        }
+    }
+
+    /// Takes note of what is written, and puts what is left of it before what was added meanwhile.
+    fn put_back(&mut self, mut lines: Lines) {
+        self.taken_by = TakenBy::Nobody;
+        if lines.left().is_empty() {
+            self.written = lines.up_to;
+            self.spare = lines.text;
+        } else {
+            lines.text.push_str(&self.text);
+            self.spare = std::mem::replace(&mut self.text, lines.text);
+            self.begun = lines.begun;
+        }
+        self.spare.clear();
+        self.spare.shrink_to(ROOM_KEPT_BYTES);
+    }
+
     /// Says behind the lines how many were left out there.
     fn tell_left_out(&mut self, name: &str) {
         let left_out = std::mem::take(&mut self.left_out);
@@ -282,37 +358,45 @@ impl Shared {
         }
     }
 
-    /// Writes what is added until the descriptor is gone, or the queue is.
+    /// Waits until something was written, or left to the thread.
+    fn wait_for_turn<'a>(&self, mut waiting: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+        waiting.is_flushed = true;
+        let woken = self.written.wait(waiting);
+        woken.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what the descriptor takes at once, and tells whether that is all.
+    fn write_what_it_takes(&self, lines: &mut Lines) -> bool {
+        while !lines.left().is_empty() {
+            match self.at_once.write(&self.descriptor, lines.left()) {
+                Ok(count) if count > 0 => lines.begun += count,
+                Err(Errno::INTR) => {}
+                // The thread finds out what it is.
+                Ok(_) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Writes what is left to the thread until the descriptor is gone, or the queue is.
     fn write_lines(&self) {
-        let mut lines = String::new();
         // The first is written at once: often somebody waits for it, and it is the only one.
         let mut gather = Duration::ZERO;
-        loop {
-            let mut waiting = self.waiting();
-            while waiting.written == waiting.added {
-                if waiting.is_over {
-                    return;
-                }
-                waiting.is_awaited = true;
-                let woken = self.added.wait(waiting);
-                waiting = woken.unwrap_or_else(PoisonError::into_inner);
-            }
-            drop(waiting);
+        while self.wait_for_lines().is_some() {
             std::thread::sleep(gather);
             gather = GATHER;
-            lines.clear();
-            lines.shrink_to(ROOM_KEPT_BYTES);
-            let mut waiting = self.waiting();
+            // A caller may have written them meanwhile.
+            let Some(mut waiting) = self.wait_for_lines() else {
+                return;
+            };
             waiting.tell_left_out(self.name);
-            std::mem::swap(&mut lines, &mut waiting.text);
-            let begun = std::mem::take(&mut waiting.begun);
-            let added = waiting.added;
-            waiting.is_writing = true;
+            let mut lines = waiting.take();
+            waiting.taken_by = TakenBy::Thread;
             drop(waiting);
-            let is_written = self.write(&lines.as_bytes()[begun..]);
+            let is_written = self.write(lines.left());
+            lines.begun = lines.text.len();
             let mut waiting = self.waiting();
-            waiting.is_writing = false;
-            waiting.written = added;
+            waiting.put_back(lines);
             if !is_written {
                 waiting.writer = Writer::Gone;
                 waiting.text = String::new();
@@ -320,6 +404,25 @@ impl Shared {
             self.tell_flushers(waiting);
             if !is_written {
                 return;
+            }
+        }
+    }
+
+    /// Waits until lines are left to the thread, and no caller writes; or returns nothing once the queue is over.
+    fn wait_for_lines(&self) -> Option<MutexGuard<'_, Waiting>> {
+        let mut waiting = self.waiting();
+        loop {
+            if waiting.written >= waiting.left_to_thread {
+                if waiting.is_over {
+                    return None;
+                }
+                waiting.is_awaited = true;
+                let woken = self.added.wait(waiting);
+                waiting = woken.unwrap_or_else(PoisonError::into_inner);
+            } else if waiting.taken_by == TakenBy::Nobody {
+                return Some(waiting);
+            } else {
+                waiting = self.wait_for_turn(waiting);
             }
         }
     }
@@ -459,6 +562,201 @@ mod tests {
             reading.join().expect("no panic"),
             [long.trim_end(), "two", "three"]
         );
+    }
+
+    /// A descriptor that takes nothing while its gate is held, as a disk that stands still.
+    struct Slow<D> {
+        gate: Mutex<()>,
+        descriptor: D,
+    }
+
+    impl<D: AsFd> AsFd for Slow<D> {
+        fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+            drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));
+            std::thread::yield_now();
+            self.descriptor.as_fd()
+        }
+    }
+
+    fn slow_queue<D: AsFd + Send + Sync + 'static>(descriptor: D) -> (Arc<Slow<D>>, LineQueue) {
+        let gate = Mutex::default();
+        let slow = Arc::new(Slow { gate, descriptor });
+        let queue = LineQueue::with("a disk", Arc::clone(&slow), 12, AtOnce::AsItIs);
+        (slow, queue)
+    }
+
+    fn keep(queue: &LineQueue, line: &str) {
+        queue.keep(|text| text.push_str(line));
+    }
+
+    /// Adds a line as who sends a message does, in a thread.
+    fn write(queue: &LineQueue, line: &'static str) -> std::thread::JoinHandle<()> {
+        let queue = queue.clone();
+        std::thread::spawn(move || {
+            keep(&queue, line);
+            queue.write_at_once();
+        })
+    }
+
+    /// Waits until the queue is in a state, which can be seen in between of what others do.
+    fn until(queue: &LineQueue, is_so: impl Fn(&Waiting) -> bool) {
+        let started = Instant::now();
+        while !queue
+            .shared()
+            .waiting
+            .try_lock()
+            .is_ok_and(|waiting| is_so(&waiting))
+        {
+            assert!(started.elapsed() < LONG, "that comes to be");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until a caller's thread has ended.
+    fn end(caller: std::thread::JoinHandle<()>) {
+        let started = Instant::now();
+        while !caller.is_finished() {
+            assert!(started.elapsed() < LONG, "its call returns");
+            std::thread::yield_now();
+        }
+        caller.join().expect("no panic");
+    }
+
+    fn has_taken(bytes: usize) -> impl Fn(&Waiting) -> bool {
+        move |waiting| waiting.taken_by == TakenBy::Caller(bytes)
+    }
+
+    fn text_of(file: &std::fs::File) -> String {
+        let length = file.metadata().expect("it is open").len();
+        let mut text = vec![0; usize::try_from(length).expect("it is short")];
+        std::os::unix::fs::FileExt::read_exact_at(file, &mut text, 0).expect("it is as long");
+        String::from_utf8(text).expect("lines of text")
+    }
+
+    #[test]
+    fn lines_are_added_while_another_is_written_and_each_is_there_when_its_own_call_returns() {
+        let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
+        let closed = slow.gate.lock().expect("no panic");
+        let first = write(&queue, "1\n");
+        until(&queue, has_taken(2));
+        let second = write(&queue, "2\n");
+        // It waits for the first.
+        until(&queue, |waiting| waiting.is_flushed || second.is_finished());
+        keep(&queue, "3\n");
+        assert!(!second.is_finished(), "its line is not written");
+        drop(closed);
+        end(second);
+        assert_eq!(text_of(&slow.descriptor), "1\n2\n3\n");
+        end(first);
+        let waiting = queue.shared().waiting();
+        assert!(waiting.writer == Writer::NotStarted, "no thread was needed");
+        assert_eq!((waiting.added, waiting.written), (3, 3));
+    }
+
+    #[test]
+    fn each_of_many_callers_finds_its_line_written_once_and_behind_its_former_ones() {
+        let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
+        std::thread::scope(|scope| {
+            for caller in 0..4 {
+                let (slow, queue) = (&slow, &queue);
+                scope.spawn(move || {
+                    let mut expected = Vec::new();
+                    for number in 0..200 {
+                        let line = format!("{caller}{}", number % 10);
+                        keep(queue, &format!("{line}\n"));
+                        queue.write_at_once();
+                        expected.push(line);
+                        let written = text_of(&slow.descriptor);
+                        let own: Vec<&str> = written
+                            .lines()
+                            .filter(|line| line.starts_with(&caller.to_string()))
+                            .collect();
+                        assert_eq!(own, expected);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_being_written_counts_as_waiting() {
+        let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
+        let closed = slow.gate.lock().expect("no panic");
+        let first = write(&queue, "1234\n");
+        until(&queue, has_taken(5));
+        for line in ["678\n", "longer\n", "x\n"] {
+            keep(&queue, line);
+        }
+        drop(closed);
+        end(first);
+        queue.write_at_once();
+        let told = "[relay] 2 lines left out: a disk did not take them";
+        assert_eq!(text_of(&slow.descriptor), format!("1234\n678\n{told}\n"));
+    }
+
+    #[test]
+    fn what_a_caller_leaves_to_the_thread_is_waited_for_by_nobody() {
+        let (reader, writer, filled) = full_pipe();
+        let (slow, queue) = slow_queue(writer);
+        let closed = slow.gate.lock().expect("no panic");
+        let first = write(&queue, "1\n");
+        until(&queue, has_taken(2));
+        let second = write(&queue, "2\n");
+        until(&queue, |waiting| waiting.is_flushed);
+        drop(closed);
+        end(first);
+        end(second);
+        until(&queue, |waiting| waiting.taken_by == TakenBy::Thread);
+        // Behind what the thread has in its hands.
+        end(write(&queue, "3\n"));
+        let reading = std::thread::spawn(move || lines_behind(reader, filled));
+        queue.flush(LONG);
+        assert_eq!(queue.shared().waiting().written, 3);
+        keep(&queue, "4\n");
+        drop((slow, queue));
+        assert_eq!(reading.join().expect("no panic"), ["1", "2", "3", "4"]);
+    }
+
+    #[test]
+    fn the_thread_writes_nothing_while_a_caller_does_and_last_words_have_their_patience() {
+        let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
+        let closed = slow.gate.lock().expect("no panic");
+        let first = write(&queue, "1\n");
+        until(&queue, has_taken(2));
+        add(&queue, "2");
+        // The thread waits for the caller.
+        until(&queue, |waiting| waiting.is_flushed);
+        let started = Instant::now();
+        let patience = Duration::from_millis(100);
+        queue.write_now("3\n", patience);
+        assert!(started.elapsed() >= patience);
+        until(&queue, has_taken(2));
+        drop(closed);
+        queue.flush(LONG);
+        assert_eq!(text_of(&slow.descriptor), "1\n2\n3\n");
+        end(first);
+    }
+
+    /// The system may give no thread.
+    #[test]
+    fn without_a_thread_last_words_are_written_behind_what_a_caller_writes() {
+        let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
+        let closed = slow.gate.lock().expect("no panic");
+        let first = write(&queue, "1\n");
+        until(&queue, has_taken(2));
+        keep(&queue, "2\n");
+        let flushing = {
+            let queue = queue.clone();
+            std::thread::spawn(move || queue.flush(Duration::from_millis(50)))
+        };
+        until(&queue, |waiting| waiting.is_flushed);
+        end(flushing);
+        until(&queue, |waiting| has_taken(2)(waiting) && waiting.text == "2\n");
+        drop(closed);
+        queue.flush(LONG);
+        assert_eq!(text_of(&slow.descriptor), "1\n2\n");
+        end(first);
+        assert!(queue.shared().waiting().writer == Writer::NotStarted);
     }
 
     #[test]
