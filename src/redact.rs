@@ -71,7 +71,7 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A text that is a secret if it is called so.
 static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^(?:(?i-u:basic|bearer|token) +)?\S{8,}$").expect("it is a regular expression")
+    Regex::new(r"^\s*(?:(?i-u:basic|bearer|token) +)?\S{8,}\s*$").expect("it is a regular expression")
 });
 
 /// Puts `[redacted]` in the place of all that looks like a secret: a token of relay's, a key of a well-known service, a private key,
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(
             redact_json(json!({
                 "password": "hunter2hunter2",
-                "apiKey": "correcthorse",
+                "apiKey": " correcthorse\n",
                 "headers": {"Authorization": "Basic dXNlcjpwYXNz"},
                 "arguments": ["--user", "hunter2hunter2", "--db-password", "hunter2hunter2", "hunter2hunter2"],
                 "secret": ["correcthorse", "password=hunter2hunter2"],
