@@ -75,7 +75,8 @@ impl Engine {
             self.worker_is_taken_over(agent);
             self.unnamed.forget(agent);
             self.take_over(agent, step);
-            self.agent_mut(agent).instance = instance;
+            let state = self.agent_mut(agent);
+            (state.instance, state.rests) = (instance, false);
             self.contact(agent, None, step);
         }
         // A worker goes once it has ended, whatever its own sessions say of it.
@@ -271,8 +272,8 @@ impl Engine {
         {
             let (_, agent) = self.leaving.pop_first().expect("it is the first");
             let state = self.agent_mut(&agent);
-            state.leaves_at = None;
-            if std::mem::take(&mut state.rests) {
+            (state.leaves_at, state.rests) = (None, false);
+            if self.unnamed.comes_and_goes(&agent) {
                 self.gives_up_what_many_got(&agent, step);
             }
             let inbox = &self.inboxes[&agent];

@@ -1,7 +1,7 @@
 //! Sessions of nobody's that are given a name when they first need one.
 
 use relay::engine::limits::{TRANSIENT_MS, UNNAMED_MS};
-use relay::engine::{ClientId, agents, mail};
+use relay::engine::{ClientId, agents, holds, mail};
 
 use super::*;
 
@@ -217,6 +217,32 @@ fn a_client_that_does_not_come_back_leaves_nothing() {
     relay.timeout_at(UNNAMED_MS);
     let agent = name(NAMES[0]);
     assert!(relay.events().contains(&Event::Gone { agent }));
+}
+
+#[test]
+fn what_many_were_sent_and_is_let_pass_later_keeps_no_client_that_does_not_come_back() {
+    let mut relay = Relay::told();
+    let person = SessionId(20);
+    relay.open_for_person(person);
+    comes(&mut relay, FIRST, Carrier::Exchange);
+    says(&mut relay, FIRST, "x");
+    assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
+    relay.close(FIRST, Ending::Orderly);
+    let agent = name(NAMES[0]);
+    let whom = || holds::Whom::Agent(NAMES[0].to_owned());
+    relay.call(person, 2, holds::Command::Hold(whom()).into());
+    relay.call(A, 3, post(Some("pm"), "*", "one"));
+    relay.events();
+    relay.timeout_at(UNNAMED_MS);
+    let gone = Event::Gone { agent };
+    assert!(
+        !relay.events().contains(&gone),
+        "the person holds something for it"
+    );
+    relay.call(person, 4, holds::Command::Lift(whom()).into());
+    relay.timeout_at(UNNAMED_MS + TRANSIENT_MS);
+    let events = relay.events();
+    assert!(events.contains(&gone), "{events:?}");
 }
 
 #[test]
