@@ -369,8 +369,12 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
             }
         }
         let has_other = other.is_some();
+        let said = targets.first().and_then(plan::server_there);
+        let said = said.map(|server| Said::of(&server, editor.id));
+        let could_listen = said.is_some_and(|said| can_listen(said.tools.as_deref()));
         let undone = targets
             .into_iter()
+            .filter(|target| could_listen || !target.is_listener())
             .map(|target| plan::uninstall(target, &data, has_other));
         planned.extend(undone.filter_map(Result::transpose));
     }

@@ -190,8 +190,10 @@ fn a_listener_of_ones_own_stays_beside_other_tools_and_is_kept_where_relays_take
     let own = "---\nname: message-listener\ndescription: mine\n---\n";
     for there in [LISTENER, own] {
         desk.write(&listener, there);
-        desk.relay(&["install", "--editor", "claude"]).assert().code(0);
-        assert_eq!(fs::read_to_string(&listener).expect("it is there"), there);
+        for arguments in [&["install", "--editor", "claude"][..], &["uninstall"]] {
+            desk.relay(arguments).assert().code(0);
+            assert_eq!(fs::read_to_string(&listener).expect("it is there"), there);
+        }
     }
     desk.relay(&["install", "--editor", "claude", "--tools", "thrum"])
         .assert()
