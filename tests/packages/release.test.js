@@ -106,6 +106,7 @@ test('a release is a tarball, two packages for npm, the crate, and the sums of a
     'Cargo.toml.orig',
     'LICENSE',
     'README.md',
+    'plugin/agents/message-listener.md',
     'plugin/opencode/relay.js',
     'plugin/skills/multi-agent-kickoff/templates/dev-prompt.md',
     'plugin/skills/multi-agent-kickoff/templates/pm-prompt.md',
