@@ -32,7 +32,7 @@ use clap::builder::PossibleValue;
 use self::directories::Directories;
 use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport, can_listen};
 use self::file::FileError;
-use self::plan::Change;
+use self::plan::{Change, Target};
 use self::said::{Said, is_relays};
 use super::place::DEFAULT_PORT;
 use super::project::DataDirectory;
@@ -206,10 +206,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
     let mut planned = Vec::new();
     for editor in &editors {
         let targets = plan::targets(editor, &directories, args.which.global);
-        let said = targets.first().and_then(plan::server_there);
-        let said = said
-            .map(|server| Said::of(&server, editor.id))
-            .unwrap_or_default();
+        let said = said_there(editor, &targets).unwrap_or_default();
         let mut connection = Connection {
             transport: transport(editor, args.transport, said.transport)?,
             port: args.port,
@@ -369,8 +366,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
             }
         }
         let has_other = other.is_some();
-        let said = targets.first().and_then(plan::server_there);
-        let said = said.map(|server| Said::of(&server, editor.id));
+        let said = said_there(editor, &targets);
         let could_listen = said.is_some_and(|said| can_listen(said.tools.as_deref()));
         let undone = targets
             .into_iter()
@@ -450,6 +446,12 @@ fn chosen(asked: &[Asked], directories: &Directories) -> Vec<&'static Editor> {
     };
     let is_meant = |editor: &&Editor| asked.contains(&Asked::One(editor.id)) || is_auto && is_found(editor);
     EDITORS.iter().filter(is_meant).collect()
+}
+
+/// Returns what relay's entry says that is there.
+fn said_there(editor: &Editor, targets: &[Target]) -> Option<Said> {
+    let server = targets.first().and_then(plan::server_there);
+    server.map(|server| Said::of(&server, editor.id))
 }
 
 /// Says that an entry does not name its agent any more, and how it is to be named.
