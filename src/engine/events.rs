@@ -233,7 +233,7 @@ pub enum Event {
         /// The last message that the agent has seen.
         after: MessageId,
     },
-    /// Nobody was handed a delivery before its deadline, and nobody will be.
+    /// Nobody was handed a delivery before its deadline, or before its client was given up, and nobody will be.
     Expired {
         /// In whose inbox it was.
         agent: AgentName,

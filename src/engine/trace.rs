@@ -156,7 +156,7 @@ pub enum Happened {
         /// The last message that the agent has seen.
         after: MessageId,
     },
-    /// Nobody was handed it before its deadline.
+    /// Nobody was handed it before its deadline, or before its client was given up.
     Expired,
     /// It was another agent's, which had not read it and is no more.
     HandedOn {

@@ -24,7 +24,7 @@ pub(in super::super) enum Became {
     Read,
     /// It has, and its agent failed to do with it what was to be done.
     Failed,
-    /// Nobody was handed it before its deadline.
+    /// Nobody was handed it before its deadline, or before its client was given up.
     Expired,
 }
 
