@@ -20,7 +20,9 @@ use super::address::InvalidAddress;
 use super::handling::Mode;
 use super::io;
 use super::limits::{ACTIVE_MS, AGENT_NAME_BYTES_MAX, KNOWN_NEAREST, KNOWN_SHOWN_MAX};
-use super::names::{AgentName, DEFAULT_PROJECT, InvalidName, PERSON, Recipient, Role, SessionId, shown};
+use super::names::{
+    AgentName, ClientId, DEFAULT_PROJECT, InvalidName, PERSON, Recipient, Role, SessionId, shown,
+};
 use super::roster::Known;
 use super::sessions::Session;
 use super::time::Timestamp;
@@ -191,7 +193,9 @@ pub(super) struct Agent {
     pub has_left: bool,
     /// When it goes, unless a session comes or something is in its inbox.
     pub leaves_at: Option<Timestamp>,
-    /// Until then it gets what many are sent: its client may only have no connection for a moment.
+    /// The client that it was given to, if it was, whose connections come and go.
+    pub client: Option<ClientId>,
+    /// Until it goes it gets what many are sent: its client may only have no connection for a moment.
     pub rests: bool,
 }
 

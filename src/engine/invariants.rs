@@ -1,6 +1,6 @@
 //! What must hold between any two inputs. Checked after each of them in debug builds, so in every test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::inbox::{Inbox, body_bytes};
 use super::invocations::{Invocation, Progress};
@@ -78,7 +78,18 @@ impl Engine {
             self.leaving == leaving.collect(),
             "whoever is to go stands in the order of going"
         );
-        self.unnamed.check(&self.agents);
+        let given = self.agents.iter();
+        let given = given.filter_map(|(name, agent)| Some((agent.client.clone()?, name.clone())));
+        assert!(
+            given.collect::<BTreeMap<_, _>>() == self.of_clients,
+            "a client knows its agent, and the agent its client"
+        );
+        assert!(
+            self.agents
+                .values()
+                .all(|agent| !agent.rests || (agent.leaves_at.is_some() && agent.client.is_some())),
+            "who rests is a client's, and to go"
+        );
         assert!(
             self.idempotency.is_bounded(self.bounds.idempotency_max),
             "idempotency keys are forgotten at their bound, oldest first"
@@ -409,7 +420,9 @@ mod tests {
     use super::super::agents::Agent;
     use super::super::inbox::{Became, Filter, Readable};
     use super::super::limits::Bounds;
-    use super::super::{Carrier, ChannelName, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
+    use super::super::{
+        Carrier, ChannelName, ClientId, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail,
+    };
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_millis(0);
@@ -481,7 +494,7 @@ mod tests {
 
     #[test]
     fn each_law_is_seen_when_it_is_broken() {
-        let broken: [(&str, Breaking); 28] = [
+        let broken: [(&str, Breaking); 30] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
                 dev_a(e).release(&one, Became::Read, None);
@@ -539,6 +552,10 @@ mod tests {
             ("whoever is to go stands in the order of going", |e| {
                 agent(e).leaves_at = Some(NOW);
             }),
+            ("a client knows its agent, and the agent its client", |e| {
+                agent(e).client = Some(ClientId("client".into()));
+            }),
+            ("who rests is a client's, and to go", |e| agent(e).rests = true),
             ("groups and channels have agents that are there", |e| {
                 let channel = ChannelName::new("x").expect("a name");
                 e.groups.join(channel, AgentName::person(), NOW);

@@ -113,7 +113,6 @@ use sessions::Session;
 pub use time::Timestamp;
 pub use timers::Reason;
 use timers::{Timer, Timers};
-use unnamed::Unnamed;
 use waits::Wait;
 use watches::{Watched, Watches};
 use workers::Workers;
@@ -144,7 +143,8 @@ pub struct Engine {
     /// One for each agent, and the person's.
     inboxes: BTreeMap<AgentName, Inbox>,
     sessions: BTreeMap<SessionId, Session>,
-    unnamed: Unnamed,
+    /// The agents that clients were given.
+    of_clients: BTreeMap<ClientId, AgentName>,
     handovers: BTreeMap<HandoverId, Handover>,
     /// How many hand-overs there were: the number of the next one.
     handovers_made: u64,
@@ -249,7 +249,7 @@ impl Engine {
             inboxes: names.map(|agent| (agent, Inbox::new())).collect(),
             roster,
             sessions: BTreeMap::new(),
-            unnamed: Unnamed::default(),
+            of_clients: BTreeMap::new(),
             handovers: BTreeMap::new(),
             handovers_made: 0,
             waits: BTreeMap::new(),

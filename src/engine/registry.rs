@@ -73,10 +73,9 @@ impl Engine {
         }
         if instance > self.agents[agent].instance {
             self.worker_is_taken_over(agent);
-            self.unnamed.forget(agent);
+            self.is_no_clients(agent);
             self.take_over(agent, step);
-            let state = self.agent_mut(agent);
-            (state.instance, state.rests) = (instance, false);
+            self.agent_mut(agent).instance = instance;
             self.contact(agent, None, step);
         }
         // A worker goes once it has ended, whatever its own sessions say of it.
@@ -225,7 +224,7 @@ impl Engine {
     pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, now: Timestamp) {
         let state = &self.agents[agent];
         if self.may_go(agent) && state.leaves_at.is_none() {
-            let rests = self.unnamed.comes_and_goes(agent);
+            let rests = state.client.is_some();
             let lasts_ms = if rests { UNNAMED_MS } else { TRANSIENT_MS };
             self.agent_mut(agent).rests = rests;
             self.leave_at(agent, now.plus_millis(lasts_ms));
@@ -273,7 +272,7 @@ impl Engine {
             let (_, agent) = self.leaving.pop_first().expect("it is the first");
             let state = self.agent_mut(&agent);
             (state.leaves_at, state.rests) = (None, false);
-            if self.unnamed.comes_and_goes(&agent) {
+            if state.client.is_some() {
                 self.gives_up_what_many_got(&agent, step);
             }
             let inbox = &self.inboxes[&agent];
@@ -291,7 +290,7 @@ impl Engine {
         self.forget_role(agent, role.as_deref());
         self.groups.forget(agent);
         self.idempotency.forget(agent);
-        self.unnamed.forget(agent);
+        self.is_no_clients(agent);
         self.inboxes.remove(agent);
         self.agents.remove(agent);
         self.worker_is_forgotten(agent);
@@ -407,7 +406,7 @@ impl Engine {
         }
     }
 
-    fn agent_mut(&mut self, agent: &AgentName) -> &mut Agent {
+    pub(super) fn agent_mut(&mut self, agent: &AgentName) -> &mut Agent {
         self.agents
             .get_mut(agent)
             .expect("whoever has a session is registered")

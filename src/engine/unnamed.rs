@@ -4,13 +4,11 @@
 //! session's connection is one of, whatever other connections that has. Of a client that says nothing by which it is known again, nobody
 //! could ever read what was sent to it: it is given none.
 
-use std::collections::BTreeMap;
-
-use super::agents::{Agent, Refusal, Registration};
+use super::agents::{Refusal, Registration};
 use super::events::Event;
 use super::io::Carrier;
 use super::message::Delivery;
-use super::names::{AgentName, ClientId, DEFAULT_PROJECT, RandomBytes, ResolvedBy, Seq, SessionId};
+use super::names::{AgentName, DEFAULT_PROJECT, RandomBytes, ResolvedBy, Seq, SessionId};
 use super::sessions::Session;
 use super::{Engine, Step};
 
@@ -20,53 +18,6 @@ const NUMBERS_FROM: u32 = 10_000_000;
 
 /// How many numbers a name is drawn from, all of eight digits.
 const NUMBERS: u32 = 90_000_000;
-
-/// The agents of clients that were given their names, and are there still.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Unnamed {
-    of_clients: BTreeMap<ClientId, AgentName>,
-    /// The same, by name.
-    clients: BTreeMap<AgentName, ClientId>,
-}
-
-impl Unnamed {
-    fn is_of(&mut self, client: ClientId, agent: AgentName) {
-        self.of_clients.insert(client.clone(), agent.clone());
-        self.clients.insert(agent, client);
-    }
-
-    /// Forgets an agent that is gone, or somebody else's now.
-    pub fn forget(&mut self, agent: &AgentName) {
-        if let Some(client) = self.clients.remove(agent) {
-            self.of_clients.remove(&client);
-        }
-    }
-
-    /// Panics with the broken law, if there is one.
-    pub fn check(&self, agents: &BTreeMap<AgentName, Agent>) {
-        let clients = self.of_clients.iter().map(|(client, agent)| (agent, client));
-        assert!(
-            clients.collect::<BTreeMap<_, _>>() == self.clients.iter().collect(),
-            "a client knows its agent, and the agent its client"
-        );
-        for (name, agent) in agents {
-            assert!(
-                !agent.rests || (agent.leaves_at.is_some() && self.comes_and_goes(name)),
-                "who rests is a client's, and to go"
-            );
-        }
-        assert!(
-            self.clients.keys().all(|agent| agents.contains_key(agent)),
-            "whose agent is gone has none"
-        );
-    }
-
-    /// Tells whether an agent is a client's that has a connection now and then.
-    pub fn comes_and_goes(&self, agent: &AgentName) -> bool {
-        self.clients.contains_key(agent)
-    }
-}
 
 impl Session {
     /// Tells whether it is to be given an agent when it needs one.
@@ -91,8 +42,9 @@ impl Engine {
         };
         let agent = self.check_registration(&registration)?;
         self.register(&agent, registration, step);
-        if let Some(client) = &self.sessions[&session].client {
-            self.unnamed.is_of(client.clone(), agent.clone());
+        if let Some(client) = self.sessions[&session].client.clone() {
+            self.agent_mut(&agent).client = Some(client.clone());
+            self.of_clients.insert(client, agent.clone());
         }
         self.is_bound(session, agent, step);
         Ok(())
@@ -103,10 +55,19 @@ impl Engine {
         let state = &self.sessions[&session];
         if state.is_to_be_named()
             && let Some(client) = &state.client
-            && let Some(agent) = self.unnamed.of_clients.get(client)
+            && let Some(agent) = self.of_clients.get(client)
         {
             let agent = agent.clone();
             self.is_bound(session, agent, step);
+        }
+    }
+
+    /// Takes note that an agent is no client's any more, if it was one's: it is gone, or somebody else's.
+    pub(super) fn is_no_clients(&mut self, agent: &AgentName) {
+        let state = self.agent_mut(agent);
+        state.rests = false;
+        if let Some(client) = state.client.take() {
+            self.of_clients.remove(&client);
         }
     }
 
