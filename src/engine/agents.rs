@@ -248,6 +248,13 @@ pub enum Refusal {
         /// Who there is.
         known: Known,
     },
+    /// Nobody is meant by an address: no agent, role or group is called so.
+    UnknownAddress {
+        /// As given, cut if it is long.
+        name: String,
+        /// Who there is.
+        known: Known,
+    },
     /// There is no such agent, nor any other of its project.
     UnknownProject {
         /// As given, cut if it is long.
@@ -332,7 +339,10 @@ pub enum Refusal {
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::Unknown { .. } | Self::UnknownProject { .. } | Self::Nobody { .. } => io::Class::Unknown,
+            Self::Unknown { .. }
+            | Self::UnknownAddress { .. }
+            | Self::UnknownProject { .. }
+            | Self::Nobody { .. } => io::Class::Unknown,
             Self::NotYou { .. }
             | Self::Person { .. }
             | Self::NobodysMode
@@ -344,6 +354,15 @@ impl Refusal {
             Self::Fenced { .. } => io::Class::Fenced,
             Self::Exists { .. } | Self::InUse { .. } => io::Class::Conflict,
             Self::TooManyAgents { .. } | Self::TooManyProjects { .. } => io::Class::Full,
+        }
+    }
+
+    /// The refusal of an address that was to mean somebody.
+    pub(super) fn of_address(self) -> Self {
+        if let Self::Unknown { name, known } = self {
+            Self::UnknownAddress { name, known }
+        } else {
+            self
         }
     }
 }

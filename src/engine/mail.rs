@@ -350,7 +350,8 @@ impl Engine {
                     self.acts(session, from.agent(), step);
                     return Ok(answer.into());
                 }
-                let resolved = self.resolve(from.agent(), &to)?;
+                let resolved = self.resolve(from.agent(), &to);
+                let resolved = resolved.map_err(agents::Refusal::of_address)?;
                 let draft = Draft {
                     from,
                     given: to,

@@ -150,7 +150,7 @@ Examples:
     ],
     to_command: send,
     to_texts: sent,
-    refused: |refusal| refusals::not_sent(refused, refusal),
+    refused,
     waits: Waits::If {
         asked: "await_response",
         ms: "timeout_ms",
@@ -579,6 +579,10 @@ fn refused(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Agents(agents::Refusal::Unknown { name, known }) => {
             format!("Agent not found: {name}; known agents: {known}")
+        }
+        Refusal::Agents(agents::Refusal::UnknownAddress { name, known }) => {
+            let others = refusals::OTHER_ADDRESSES;
+            format!("Agent not found: {name}; known agents: {known}; {others}")
         }
         Refusal::Agents(agents::Refusal::UnknownProject { name, project, known }) => {
             format!(

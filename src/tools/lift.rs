@@ -1,7 +1,7 @@
 //! The toolset of the source design: `post_message`, `read_messages`, `list_pending`.
 
 use super::messages::{Posted, Rest};
-use super::refusals::{not_sent, refused};
+use super::refusals::refused;
 use super::text::how_many_fit;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::handling::{Handling, Mode};
@@ -70,7 +70,7 @@ const POST_MESSAGE: Tool = Tool {
     ],
     to_command: post,
     to_texts: posted,
-    refused: |refusal| not_sent(refused, refusal),
+    refused,
     waits: Waits::Never,
     takes: false,
 };

@@ -17,6 +17,9 @@ use crate::engine::{
 /// How many names of groups or channels a refusal lists.
 const LISTED_MAX: usize = 32;
 
+/// What a message may go to beside a role or an agent.
+pub const OTHER_ADDRESSES: &str = "a message may also go to user, @group, #channel, * or @everyone";
+
 /// Says what was wrong, and what would be accepted.
 pub fn refused(refusal: &Refusal) -> String {
     match refusal {
@@ -249,29 +252,6 @@ fn in_use(agent: &AgentName, by: &Use) -> String {
     }
 }
 
-/// Says after what was wrong with a post that was refused by a toolset's words what else an address may be.
-pub fn not_sent(refused: fn(&Refusal) -> String, refusal: &Refusal) -> String {
-    let why = refused(refusal);
-    match refusal {
-        Refusal::Agents(agents::Refusal::Unknown { .. }) => {
-            format!("{why}; \"to\" may also be {PERSON}, @group, #channel, * or @everyone")
-        }
-        Refusal::Agents(_)
-        | Refusal::Sessions(_)
-        | Refusal::Mail(_)
-        | Refusal::Groups(_)
-        | Refusal::Nodes(_)
-        | Refusal::Actions(_)
-        | Refusal::Receipts(_)
-        | Refusal::Trace(_)
-        | Refusal::Holds(_)
-        | Refusal::Records(_)
-        | Refusal::Surfacing(_)
-        | Refusal::Workers(_)
-        | Refusal::Stopping => why,
-    }
-}
-
 fn misnamed(refusal: &agents::Refusal) -> String {
     let argument = |named: &NamedAs| match named {
         NamedAs::Sender => "from",
@@ -280,6 +260,9 @@ fn misnamed(refusal: &agents::Refusal) -> String {
     };
     match refusal {
         agents::Refusal::Unknown { name, known } => format!("unknown role {name:?}; known roles: {known}"),
+        agents::Refusal::UnknownAddress { name, known } => {
+            format!("unknown role {name:?}; known roles: {known}; {OTHER_ADDRESSES}")
+        }
         agents::Refusal::UnknownProject { name, project, known } => {
             format!("unknown role {name:?}; {}", no_project(project, known))
         }

@@ -2,22 +2,20 @@
 //!
 //! Whose tools they are is the session's agent: none takes an agent's own name.
 
+mod answers;
 mod groups;
 
-use groups::grouped;
+use self::answers::{checked, sent, waited};
+use self::groups::grouped;
 
 use super::lift::{AFTER, MODE, handling};
-use super::messages::Rest;
 use super::refusals;
 use super::text::{Json, Object, which_fit};
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
-use crate::engine::address::Warning;
 use crate::engine::groups::{Command as Groups, Named};
 use crate::engine::mail::{PostOptions, Second};
-use crate::engine::room::{Escapes, Form, Part};
-use crate::engine::{
-    Command, DEFAULT_PROJECT, Delivery, Kind, Recipient, Refusal, Reply, ResolvedBy, agents, mail,
-};
+use crate::engine::room::{Escapes, Form};
+use crate::engine::{Command, Kind, Refusal, Reply, agents, mail};
 
 /// The toolset. Its list stays under 4 kB, and its instructions under 1 kB.
 pub static THRUM: Toolset = Toolset {
@@ -102,7 +100,7 @@ const SEND_MESSAGE: Tool = Tool {
         send(to, given, options)
     },
     to_texts: sent,
-    refused: |refusal| refusals::not_sent(refused, refusal),
+    refused,
     waits: Waits::Never,
     takes: false,
 };
@@ -390,180 +388,6 @@ fn membership(given: &mut Values<'_>) -> (String, Named) {
     (group, member)
 }
 
-fn sent(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Mail(mail::Reply::Posted {
-        id,
-        to,
-        thread,
-        warnings,
-        absence,
-        given,
-        ts: _,
-    }) = reply
-    else {
-        unreachable!("a post is answered with an id, not {reply:?}");
-    };
-    texts.structured(|object| {
-        let is_in_vain = warnings.iter().any(Warning::is_in_vain);
-        let status = if is_in_vain { "no_recipients" } else { "delivered" };
-        object.member("status").plain(status);
-        object.member("message_id").plain(&id.to_string());
-        object.member("resolved_to").plain(resolved_to(to));
-        let matched = matched_role(to, given).into_iter();
-        let warned = matched.chain(warnings.iter().map(|warning| warned(warning, given)));
-        object
-            .member("warnings")
-            .array(warned, |json, warning| json.string(&warning));
-        messages::write_absence(absence.as_deref(), object);
-        if let Some(thread) = thread {
-            object.member("thread_id").string(thread);
-        }
-    });
-}
-
-/// Says how the recipient was resolved: to Thrum `@everyone` is a group.
-fn resolved_to(to: &Recipient) -> &'static str {
-    if to.by() == ResolvedBy::Broadcast && to.as_str() != ALL_PROJECTS {
-        return ResolvedBy::Group.as_str();
-    }
-    to.by().as_str()
-}
-
-/// What the agents of all projects are shown as together, which Thrum does not have.
-const ALL_PROJECTS: &str = "*:*";
-
-/// Warns that a name after `@` is that of a role.
-fn matched_role(to: &Recipient, given: &str) -> Option<String> {
-    let name = given.rsplit(':').next().unwrap_or_default();
-    let is_mention = name.starts_with('@') && to.by() == ResolvedBy::Role;
-    is_mention.then(|| format!("{given} matched a role; it was sent to all of that role"))
-}
-
-fn warned(warning: &Warning, given: &str) -> String {
-    match warning {
-        Warning::AlsoRole(role) => messages::also_role_text(role),
-        Warning::AlsoGroup(group) => messages::also_group_text(group),
-        Warning::AnswersForgotten => messages::FORGOTTEN_TEXT.to_owned(),
-        Warning::Repeated => "it was sent before, and was not sent again".to_owned(),
-        Warning::NobodyElse(_) => messages::alone_text(given),
-        Warning::NobodysChannel(_) => messages::nobodys_text(given),
-    }
-}
-
-fn checked(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Mail(mail::Reply::Messages {
-        deliveries,
-        part,
-        is_cut,
-        restarted,
-        remaining,
-        project,
-        ..
-    }) = reply
-    else {
-        unreachable!("a read is answered with messages, not {reply:?}");
-    };
-    let status = if deliveries.is_empty() {
-        "empty"
-    } else {
-        "messages"
-    };
-    let (project, part) = (project.as_deref().unwrap_or(DEFAULT_PROJECT), part.as_deref());
-    let rest = Rest {
-        part,
-        is_cut: *is_cut,
-        remaining: *remaining,
-        tool: CHECK_MESSAGES.name,
-    };
-    texts.structured(|object| {
-        object.member("status").plain(status);
-        object
-            .member("messages")
-            .array(deliveries.iter(), |json, delivery| {
-                write_message(delivery, part, project, json);
-            });
-        object.member("remaining").number(*remaining);
-        messages::write_rest(&rest, object);
-        messages::write_notice(*restarted, object);
-    });
-    messages::tell_of_start(*restarted, texts);
-}
-
-fn waited(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Mail(mail::Reply::Messages {
-        deliveries,
-        part,
-        is_cut,
-        remaining,
-        restarted,
-        waited_ms,
-        project,
-        ..
-    }) = reply
-    else {
-        unreachable!("a read is answered with messages, not {reply:?}");
-    };
-    let (project, part) = (project.as_deref().unwrap_or(DEFAULT_PROJECT), part.as_deref());
-    let rest = Rest {
-        part,
-        is_cut: *is_cut,
-        remaining: *remaining,
-        tool: CHECK_MESSAGES.name,
-    };
-    texts.structured(|object| {
-        let first = deliveries.first();
-        let status = if first.is_some() {
-            "message_received"
-        } else {
-            "timeout"
-        };
-        object.member("status").plain(status);
-        match first {
-            Some(delivery) => write_message(delivery, part, project, object.member("message")),
-            None => object.member("message").null(),
-        }
-        let seconds = usize::try_from(waited_ms / 1_000).unwrap_or_default();
-        object.member("waited_seconds").number(seconds);
-        messages::write_rest(&rest, object);
-        messages::write_notice(*restarted, object);
-    });
-    messages::tell_of_start(*restarted, texts);
-}
-
-/// Writes a message as Thrum has it; what Thrum does not have stands there only where it says something.
-fn write_message(delivery: &Delivery, part: Option<&Part>, project: &str, json: &mut Json<'_>) {
-    let message = &delivery.message;
-    json.object(|object| {
-        object.member("message_id").plain(&message.id.to_string());
-        object.member("from").plain(&message.from.seen_from(project));
-        let body = part.map_or(&*message.body, |part| part.body(message));
-        object.member("content").string(body);
-        messages::write_time(message.ts, object.member("timestamp"));
-        if let Some(context) = &message.context {
-            if let Some(thread) = &context.thread {
-                object.member("thread_id").string(thread);
-            }
-            if let Some(reply_to) = &context.reply_to {
-                object.member("reply_to").plain(&reply_to.to_string());
-            }
-            if let Some(metadata) = &context.metadata
-                && part.is_none()
-            {
-                object.member("metadata").raw(metadata);
-            }
-        }
-        if message.to.by() != ResolvedBy::Name {
-            object.member("to").plain(&message.to.seen_from(project));
-        }
-        if let Some(part) = part {
-            messages::write_which(part, message, object);
-        }
-        if delivery.redelivered {
-            object.member("redelivered").boolean(true);
-        }
-    });
-}
-
 /// Bytes of a list's answer beside what is listed: a group with its name and description is the longest,
 /// and the news of a start stands beside it.
 const LIST_BYTES: usize = 800;
@@ -610,6 +434,9 @@ fn write_agent(agent: &agents::AgentView, project: &str, json: &mut Json<'_>) {
     });
 }
 
+/// When an agent is known that is not yet.
+const ANOTHER: &str = "another is known once its own session has begun";
+
 /// Says what was wrong, and what would be accepted.
 fn refused(refusal: &Refusal) -> String {
     match refusal {
@@ -617,8 +444,12 @@ fn refused(refusal: &Refusal) -> String {
             "this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: {known}"
         ),
         Refusal::Agents(agents::Refusal::Unknown { name, known }) => format!(
-            "unknown agent {name:?}; known agents: {known}; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
+            "unknown agent {name:?}; known agents: {known}; {ANOTHER}; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
         ),
+        Refusal::Agents(agents::Refusal::UnknownAddress { name, known }) => {
+            let others = refusals::OTHER_ADDRESSES;
+            format!("unknown agent {name:?}; known agents: {known}; {ANOTHER}; {others}")
+        }
         Refusal::Agents(agents::Refusal::UnknownProject { name, project, known }) => {
             format!("unknown agent {name:?}; {}", refusals::no_project(project, known))
         }

@@ -11,7 +11,7 @@ const BODY = 'line one\n\n- "two" \\ 😀';
 /** What the SDK says that it is, cut to its first 16 letters. */
 const PROGRAM = 'relay-client-tests';
 /** What the address of a message may be beside the name of an agent. */
-const OTHERS = '"to" may also be user, @group, #channel, * or @everyone';
+const OTHERS = 'a message may also go to user, @group, #channel, * or @everyone';
 const NOTHING = 'No messages in inbox.';
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
 

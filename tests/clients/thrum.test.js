@@ -8,7 +8,7 @@ import { within } from './support/process.js';
 import { assertChecked, assertMessages, delivered, EMPTY, everywhere, overStdio, resolved, send, UUID_V4 } from './support/thrum.js';
 
 /** What the address of a message may be beside the name of an agent. */
-const OTHERS = '"to" may also be user, @group, #channel, * or @everyone';
+const OTHERS = 'a message may also go to user, @group, #channel, * or @everyone';
 const MARKDOWN = '# Done\n\n- `cargo test` is "green" \\ 😀\r\n- next: *B1*';
 
 const to = (recipient, sent) => ({ ...sent, message: { ...sent.message, to: recipient } });
@@ -378,7 +378,8 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   await alice.data('create_group', { name: 'backend' });
   const sent = await send(alice, 'bob', 'kept');
   const known = 'pm, dev-a, dev-b, alice, bob';
-  const register = 'another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew';
+  const another = 'another is known once its own session has begun';
+  const register = `${another}; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew`;
   const accepted =
     'accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*; or up to 32 names, @roles and @groups with commas between them';
   const takes = 'send_message takes to, content, reply_to, metadata, mode';
@@ -387,9 +388,9 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   const good = { to: 'bob', content: 'x' };
   const member = { group: 'backend', member_type: 'agent', member_value: 'bob' };
   for (const [tool, given, reason] of [
-    ['send_message', { ...good, to: 'carol' }, `unknown agent "carol"; known agents: ${known}; ${register}; ${OTHERS}`],
-    ['send_message', { ...good, to: '@carol' }, `unknown agent "@carol"; known agents: ${known}; ${register}; ${OTHERS}`],
-    ['send_message', { ...good, to: 'agent:none:1' }, `unknown agent "agent:none:1"; known agents: ${known}; ${register}; ${OTHERS}`],
+    ['send_message', { ...good, to: 'carol' }, `unknown agent "carol"; known agents: ${known}; ${another}; ${OTHERS}`],
+    ['send_message', { ...good, to: '@carol' }, `unknown agent "@carol"; known agents: ${known}; ${another}; ${OTHERS}`],
+    ['send_message', { ...good, to: 'agent:none:1' }, `unknown agent "agent:none:1"; known agents: ${known}; ${another}; ${OTHERS}`],
     ['send_message', { ...good, to: '@' }, `invalid address "@"; ${accepted}`],
     ['send_message', { ...good, to: 'a:b:c:d:e' }, `invalid address "a:b:c:d:e"; ${accepted}`],
     ['send_message', { ...good, to: '@ops', content: 'b'.repeat(1_048_577) }, 'body has 1048577 bytes; accepted: at most 1048576'],

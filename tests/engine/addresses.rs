@@ -164,7 +164,7 @@ fn one_of_several_that_means_nobody_is_named_and_nobody_gets_it() {
         ("dev-a, dev_b", "dev_b"),
     ] {
         let refused = send(&mut relay, "pm", address).expect_err("not all of them are there");
-        let Refusal::Agents(agents::Refusal::Unknown { name, .. }) = refused else {
+        let Refusal::Agents(agents::Refusal::UnknownAddress { name, .. }) = refused else {
             panic!("{refused:?}");
         };
         assert_eq!(name, wrong);
@@ -310,7 +310,7 @@ fn unknown(given: &str, names: &[&str]) -> Refusal {
         names,
     };
     let name = given.to_owned();
-    Refusal::Agents(agents::Refusal::Unknown { name, known })
+    Refusal::Agents(agents::Refusal::UnknownAddress { name, known })
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn a_transient_agent_goes_a_while_after_its_last_session() {
     assert_eq!(after(&mut relay, TRANSIENT_MS), [""; 0]);
     assert_eq!(relay.events()[0], Event::Gone { agent: name("temp") });
     let posted = relay.call(A, 1, post(Some("pm"), "temp", ""));
-    let unknown = agents::Refusal::Unknown {
+    let unknown = agents::Refusal::UnknownAddress {
         name: "temp".to_owned(),
         known: Known::from(&Roster::default()),
     };

@@ -41,7 +41,7 @@ fn refused_calls() -> Vec<(SessionId, Command, &'static str)> {
         (
             C,
             post(Some("pm"), "PM", ""),
-            "unknown role \"PM\"; known roles: pm, dev-a, dev-b",
+            "unknown role \"PM\"; known roles: pm, dev-a, dev-b; a message may also go to user, @group, #channel, * or @everyone",
         ),
         (C, read(""), "unknown role \"\"; known roles: pm, dev-a, dev-b"),
         (
@@ -251,7 +251,14 @@ fn arguments_are_judged_before_the_state_is() {
     };
     let long = "12345678901";
     assert_eq!(relay.call(C, 5, post(Some("x"), "y", long)), unknown(5, "x"));
-    assert_eq!(relay.call(C, 6, post(Some("pm"), "y", long)), unknown(6, "y"));
+    let nobody = agents::Refusal::UnknownAddress {
+        name: "y".to_owned(),
+        known: Known::from(&Roster::default()),
+    };
+    assert_eq!(
+        relay.call(C, 6, post(Some("pm"), "y", long)),
+        [refused(6, nobody.into())]
+    );
     let too_long = Refusal::Mail(mail::Refusal::BodyTooLong {
         bytes: 11,
         bytes_max: 10,
@@ -274,7 +281,7 @@ fn nothing_is_posted_while_the_relay_stops() {
     assert!(matches!(
         &unknown[..],
         [Effect::Reply {
-            result: Err(Refusal::Agents(agents::Refusal::Unknown { .. })),
+            result: Err(Refusal::Agents(agents::Refusal::UnknownAddress { .. })),
             ..
         }]
     ));

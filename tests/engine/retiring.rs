@@ -45,13 +45,15 @@ fn an_agent_that_nothing_uses_is_gone_and_its_name_is_free() {
         [reply(1, Ok(retired.into()))]
     );
     assert_eq!(relay.events(), [Event::Gone { agent }]);
+    let (name, known) = ("qa".to_owned(), Known::from(&Roster::default()));
     let unknown = agents::Refusal::Unknown {
-        name: "qa".to_owned(),
-        known: Known::from(&Roster::default()),
+        name: name.clone(),
+        known: known.clone(),
     };
+    let nobody = agents::Refusal::UnknownAddress { name, known };
     assert_eq!(
         relay.call(A, 2, post(Some("pm"), "qa", "")),
-        [refused(2, unknown.clone().into())]
+        [refused(2, nobody.into())]
     );
     assert_eq!(
         relay.call(PERSON_S, 3, retire("qa")),

@@ -23,7 +23,7 @@ fn known(relay: &mut Relay, asked: &str) -> Known {
     let effects = relay.call(A, 2_000, post(Some("pm"), asked, ""));
     let [
         Effect::Reply {
-            result: Err(Refusal::Agents(agents::Refusal::Unknown { known, .. })),
+            result: Err(Refusal::Agents(agents::Refusal::UnknownAddress { known, .. })),
             ..
         },
     ] = &effects[..]

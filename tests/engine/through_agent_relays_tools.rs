@@ -323,7 +323,7 @@ fn what_cannot_be_done_is_said_in_agent_relay_s_words() {
     let send = |to: &str| json!({"to": to, "message": "hello"});
     assert_eq!(
         refusal(&mut relay, ALICE, 1, "relay_send", send("Carol")),
-        "Error: Agent not found: Carol; known agents: pm, dev-a, dev-b, Alice, Bob; \"to\" may also be user, @group, #channel, * or @everyone"
+        "Error: Agent not found: Carol; known agents: pm, dev-a, dev-b, Alice, Bob; a message may also go to user, @group, #channel, * or @everyone"
     );
     assert_eq!(
         refusal(&mut relay, ALICE, 6, "relay_send", send("nowhere:pm")),

@@ -145,7 +145,7 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
     }
     assert_eq!(
         refusal(&mut relay, PM, 7, "send_message", to("nobody")),
-        "Error: unknown agent \"nobody\"; known agents: pm, dev-a, dev-b, bob, helper; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew; \"to\" may also be user, @group, #channel, * or @everyone"
+        "Error: unknown agent \"nobody\"; known agents: pm, dev-a, dev-b, bob, helper; another is known once its own session has begun; a message may also go to user, @group, #channel, * or @everyone"
     );
     assert_eq!(
         refusal(&mut relay, PM, 9, "send_message", to("nowhere:*")),

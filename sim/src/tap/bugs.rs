@@ -340,9 +340,9 @@ impl Tap {
                 Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) if self.has(Bug::RefusedButPosted) => {
                     self.post_anyway(now, own, post.clone());
                 }
-                Err(Refusal::Agents(agents::Refusal::Unknown { name, .. }))
-                    if self.has(Bug::RefusalMisnames) =>
-                {
+                Err(Refusal::Agents(
+                    agents::Refusal::Unknown { name, .. } | agents::Refusal::UnknownAddress { name, .. },
+                )) if self.has(Bug::RefusalMisnames) => {
                     *name = "somebody".to_owned();
                 }
                 Ok(Reply::Mail(

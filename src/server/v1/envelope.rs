@@ -165,7 +165,9 @@ impl From<Refusal> for Failure {
 fn code_of(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Agents(refusal) => match refusal {
-            agents::Refusal::Unknown { .. } | agents::Refusal::UnknownProject { .. } => "agent_not_found",
+            agents::Refusal::Unknown { .. }
+            | agents::Refusal::UnknownAddress { .. }
+            | agents::Refusal::UnknownProject { .. } => "agent_not_found",
             agents::Refusal::Nobody { .. } => "no_recipient",
             agents::Refusal::Exists { .. } => "agent_already_exists",
             agents::Refusal::InUse { .. } => "agent_in_use",

@@ -63,12 +63,12 @@ fn what_is_wrong_with_a_call_is_named_with_what_is_accepted() {
         (
             "post_message",
             json!({"from": "pm", "to": "dev-c", "kind": "free", "body": ""}),
-            r#"unknown role "dev-c"; known roles: pm, dev-a, dev-b; "to" may also be user, @group, #channel, * or @everyone"#,
+            r#"unknown role "dev-c"; known roles: pm, dev-a, dev-b; a message may also go to user, @group, #channel, * or @everyone"#,
         ),
         (
             "post_message",
             json!({"from": "dev-c", "to": "pm", "kind": "free", "body": ""}),
-            r#"unknown role "dev-c"; known roles: pm, dev-a, dev-b; "to" may also be user, @group, #channel, * or @everyone"#,
+            r#"unknown role "dev-c"; known roles: pm, dev-a, dev-b"#,
         ),
         (
             "post_message",

@@ -42,7 +42,7 @@ impl Model {
             agents,
             mut warnings,
             channel,
-        } = self.meant(&from, &given)?;
+        } = self.meant(&from, &given).map_err(of_address)?;
         let context = self.belongs_to(&from, &agents, &options, &mut warnings)?;
         if options.await_ms.is_some() && agents.is_empty() {
             self.marks.reach(AddressMark::AsksNobody);
@@ -374,5 +374,14 @@ impl Model {
             messages_max,
             bytes_max,
         }))
+    }
+}
+
+/// The refusal of an address that was to mean somebody.
+fn of_address(refusal: Refusal) -> Refusal {
+    if let Refusal::Agents(agents::Refusal::Unknown { name, known }) = refusal {
+        Refusal::Agents(agents::Refusal::UnknownAddress { name, known })
+    } else {
+        refusal
     }
 }

@@ -206,16 +206,20 @@ fn a_message_that_is_none_is_not_sent() {
 #[test]
 fn what_the_relay_refuses_is_said_in_its_words() {
     let relay = Relay::start();
-    let unknown = "relay send: unknown role \"dev-c\"; known roles: pm, dev-a, dev-b\n";
-    for arguments in [
-        ["send", "dev-c", "x"].as_slice(),
-        &["send", "pm", "x", "--from", "dev-c"],
+    let unknown = "relay send: unknown role \"dev-c\"; known roles: pm, dev-a, dev-b";
+    let others = "a message may also go to user, @group, #channel, * or @everyone";
+    for (arguments, said) in [
+        (
+            ["send", "dev-c", "x"].as_slice(),
+            format!("{unknown}; {others}\n"),
+        ),
+        (&["send", "pm", "x", "--from", "dev-c"], format!("{unknown}\n")),
     ] {
         ask(relay.port, arguments)
             .assert()
             .code(1)
             .stdout("")
-            .stderr(unknown);
+            .stderr(said);
     }
 }
 
