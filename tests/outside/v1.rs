@@ -6,6 +6,7 @@ mod deliveries;
 mod ends_of_streams;
 mod handling;
 mod messages;
+mod node;
 mod nodes;
 mod observer_tokens;
 mod observers;

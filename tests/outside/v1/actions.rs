@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::nodes::{Node, upgrade_at};
+use super::node::{Node, upgrade_at};
 use super::*;
 
 const ACTIONS: &str = "/v1/actions";

@@ -2,7 +2,7 @@
 
 use chrono::{SecondsFormat, Utc};
 
-use super::nodes::Node;
+use super::node::Node;
 use super::*;
 
 /// A moment so many milliseconds from now.

@@ -1,6 +1,6 @@
 //! The tokens of observers: what they show, and what they may not be.
 
-use super::nodes::upgrade_at;
+use super::node::upgrade_at;
 use super::observers::{Observer, text};
 use super::*;
 

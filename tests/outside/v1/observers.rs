@@ -4,7 +4,7 @@ use std::net::TcpStream;
 
 use tungstenite::{Message, WebSocket};
 
-use super::nodes::{Node, upgrade_at};
+use super::node::{Node, upgrade_at};
 use super::*;
 
 /// The connection of an observer.

@@ -1,6 +1,6 @@
 //! Going back to messages, and what agents say about one.
 
-use super::nodes::Node;
+use super::node::Node;
 use super::*;
 
 /// A message's id, and where it is under the API.

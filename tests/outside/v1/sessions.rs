@@ -1,6 +1,6 @@
 //! What agents say of their own sessions.
 
-use super::nodes::upgrade_at;
+use super::node::upgrade_at;
 use super::*;
 
 const PATH: &str = "/v1/agents/bob/events";
