@@ -2,6 +2,7 @@
 //!
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
+mod actions;
 mod backward;
 mod calls;
 mod end;
@@ -25,6 +26,7 @@ use relay::engine::{
 use uuid::Uuid;
 
 use crate::model::random::Random;
+use actions::{ACTIONS, Action, QUIET_ACTIONS};
 use backward::Backward;
 use holds::Holding;
 use silence::{SILENCES, Silent};
@@ -149,64 +151,6 @@ struct Asking {
     /// The message that was named the latest.
     after: Option<MessageId>,
 }
-
-/// A kind of thing that happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    Open,
-    Close,
-    Post,
-    Read,
-    Pending,
-    Peek,
-    /// A look at who there is.
-    Look,
-    /// Something about groups.
-    Group,
-    Pass,
-    Follow,
-    KeepAlive,
-    Lose,
-    Cancel,
-    /// News of a call, whether it is answered or not, and whether there was news of it before or not.
-    Again,
-    /// News of a call or a session that there never was.
-    FromNowhere,
-    /// A call on a session that is not open.
-    OnClosed,
-    Timeout,
-}
-
-const ACTIONS: [Action; 17] = [
-    Action::Open,
-    Action::Close,
-    Action::Post,
-    Action::Read,
-    Action::Pending,
-    Action::Peek,
-    Action::Look,
-    Action::Group,
-    Action::Pass,
-    Action::Follow,
-    Action::KeepAlive,
-    Action::Lose,
-    Action::Cancel,
-    Action::Again,
-    Action::FromNowhere,
-    Action::OnClosed,
-    Action::Timeout,
-];
-
-/// What may happen while nobody calls.
-const QUIET_ACTIONS: [Action; 7] = [
-    Action::Pass,
-    Action::Pass,
-    Action::KeepAlive,
-    Action::KeepAlive,
-    Action::Timeout,
-    Action::Timeout,
-    Action::Again,
-];
 
 /// How long a read may wait; one of them as long as a doubt, so that both can be due at the same moment.
 const WAITS_MS: [u32; 5] = [1, 10, 1_000, DOUBT_MS as u32, 280_000];
@@ -576,17 +520,6 @@ impl Plan {
             _ => due,
         };
         self.now = at.max(self.now);
-    }
-
-    fn action(&mut self) -> Action {
-        let mut at = self.rng.below(self.weights.iter().sum());
-        for (action, weight) in ACTIONS.into_iter().zip(self.weights) {
-            if at < weight {
-                return action;
-            }
-            at -= weight;
-        }
-        unreachable!("the draw is below the sum of the weights")
     }
 
     fn closed(&mut self) -> Input {
