@@ -245,6 +245,18 @@ pub fn check_keys(body: &[u8]) -> Result<(), Invalid> {
     }
 }
 
+/// Makes sure that the parameters of a handshake are those of one: another reader takes it for a request of an unknown method otherwise.
+///
+/// # Errors
+///
+/// [`Invalid`] when they are not. What is no handshake is not looked at.
+pub fn check_handshake(body: &[u8]) -> Result<(), Invalid> {
+    match read(body) {
+        Ok(envelope) if envelope.method.as_deref() == Some("initialize") => envelope.check_params(),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 impl<'a> Envelope<'a> {
     /// Says what is wrong with the parameters of the request, or with a message that is none.
     pub fn bad_params(&self, reason: impl std::fmt::Display) -> Invalid {

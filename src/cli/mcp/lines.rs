@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::server::json_id::{self, BYTE_ORDER_MARK, IdFinder};
-use crate::server::json_rpc::{check_keys, check_request_id};
+use crate::server::json_rpc::{Invalid, check_handshake, check_keys, check_request_id};
 
 /// Longest line, in bytes: as long as the relay takes a request.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -35,6 +35,23 @@ pub enum Line {
     Whole(Bytes),
     /// It has more than [`LINE_BYTES_MAX`]. The id of the request that it was to be; null where none was made out.
     TooLong(Value),
+}
+
+impl Line {
+    /// Says what is wrong with it, if it is a handshake whose parameters are none.
+    pub fn flawed_handshake(&self) -> Option<Refused> {
+        match self {
+            Self::Whole(line) => check_handshake(line).err().map(Refused::from),
+            Self::TooLong(_) => None,
+        }
+    }
+}
+
+impl From<Invalid> for Refused {
+    fn from(invalid: Invalid) -> Self {
+        let (id, code, reason) = invalid.into_parts();
+        Self { id, code, reason }
+    }
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -163,10 +180,7 @@ pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Refused> {
     };
     check_keys(line)
         .and_then(|()| check_request_id(line))
-        .map_err(|invalid| {
-            let (id, code, reason) = invalid.into_parts();
-            Refused { id, code, reason }
-        })?;
+        .map_err(Refused::from)?;
     let unreadable = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
         Err(error) => error,

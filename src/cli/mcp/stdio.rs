@@ -142,7 +142,8 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
             JsonRpcMessage::Request(request) => {
                 if !self.greeted && !self.greets(&request.request) {
                     let id = serde_json::to_value(&request.id).expect("an id is JSON");
-                    self.refuse(&Refused::no_message(id, TOO_EARLY));
+                    let refused = line.flawed_handshake();
+                    self.refuse(&refused.unwrap_or_else(|| Refused::no_message(id, TOO_EARLY)));
                     return None;
                 }
                 let listens = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));

@@ -235,3 +235,30 @@ fn what_is_asked_before_the_handshake_is_refused_in_words_and_the_handshake_goes
     agent.post("dev-a", "pm", "x").posted();
     assert_eq!(agent.read("pm").bodies(), ["x"]);
 }
+
+#[test]
+fn a_handshake_without_what_belongs_to_one_is_told_what_it_lacks() {
+    let relay = Relay::start_told();
+    let mut agent = Agent::start_silent(relay.port, &[]);
+    for (params, lacks) in [
+        (
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}}),
+            "params of initialize: missing \"clientInfo\"; accepted: an object",
+        ),
+        (
+            json!({}),
+            "params of initialize: missing \"protocolVersion\"; accepted: a string",
+        ),
+        (
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x"}}),
+            "params of initialize: missing \"clientInfo.version\"; accepted: a string",
+        ),
+    ] {
+        let id = agent.ask("initialize", &params);
+        let answer = agent.heard();
+        assert_eq!(answer["id"], id, "{answer}");
+        assert_eq!(answer["error"]["message"], lacks, "{answer}");
+    }
+    agent.shake_hands();
+    agent.is_heard();
+}
