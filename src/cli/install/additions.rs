@@ -38,8 +38,9 @@ fn keep_of_entry(new: &mut Parts, old: &Parts, editor: Id) -> Vec<String> {
     };
     let mut members = members::left_out(new, old);
     members.retain(|key| !is_agent(key));
-    said::left_out(new, old, editor)
-        .into_iter()
+    let way = (!is_relays(old, editor)).then(|| members::way(old)).flatten();
+    way.into_iter()
+        .chain(said::left_out(new, old, editor))
         .chain(members)
         .collect()
 }

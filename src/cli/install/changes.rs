@@ -60,13 +60,16 @@ pub fn carry_out(
     let mut text = String::new();
     for (at, change) in changes.iter().enumerate() {
         let Target { editor, path, .. } = &change.target;
-        let shown = visible(&path.to_string_lossy()).into_owned();
+        let mut shown = visible(&path.to_string_lossy()).into_owned();
+        if let Some(end) = change.target.leads_out() {
+            shown.push_str(&format!(" (which leads to {})", visible(&end.to_string_lossy())));
+        }
         if change.is_left {
             let what = "which is not as this relay puts it in; remove it yourself, unless you want it";
             text.push_str(&if is_dry {
                 String::new()
             } else {
-                format!("{}: left {shown}, {what}\n", editor.name)
+                format!("{}: left {shown}, {what}{}\n", editor.name, kept(change))
             });
         } else if change.is_none() {
             let line = format!("{}: {shown} is as it should be\n", editor.name);
@@ -151,9 +154,7 @@ fn done(change: &Change, shown: &str) -> String {
         }
         (Some(_), Some(_)) => format!("changed {shown}"),
     };
-    for (what, path) in &change.backup.told {
-        text.push_str(&format!("; {what}: {}", visible(&path.to_string_lossy())));
-    }
+    text.push_str(&kept(change));
     if !change.left_out.is_empty() {
         text.push_str(&format!(
             "; no longer in {}: {}",
@@ -162,6 +163,13 @@ fn done(change: &Change, shown: &str) -> String {
         ));
     }
     text
+}
+
+/// Says where what was in a file is kept.
+fn kept(change: &Change) -> String {
+    let told = change.backup.told.iter();
+    told.map(|(what, path)| format!("; {what}: {}", visible(&path.to_string_lossy())))
+        .collect()
 }
 
 /// Writes what would be changed as a unified diff.

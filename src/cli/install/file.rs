@@ -47,6 +47,28 @@ pub enum FileError {
         /// What is wrong with it, and where.
         flaw: Flaw,
     },
+    /// A project's file is one outside of the project.
+    #[error(
+        "{} leads out of its project, to {}; accepted: a file of the project's own in its place, or --global",
+        path.display(), end.display()
+    )]
+    LeadsOut {
+        /// The file.
+        path: PathBuf,
+        /// Where it leads.
+        end: PathBuf,
+    },
+    /// What is to be relay's as a whole leads to something else.
+    #[error(
+        "{} is a link to {}, which is not relay's; accepted: no link in its place",
+        path.display(), end.display()
+    )]
+    Linked {
+        /// The file.
+        path: PathBuf,
+        /// Where it leads.
+        end: PathBuf,
+    },
     /// The system does not take it.
     #[error("cannot write {}: {error}", path.display())]
     Write {

@@ -12,6 +12,7 @@ mod shape;
 use self::shape::{MODES, Shape};
 use super::editors::Id;
 use super::json::Json;
+use crate::redact::redact;
 
 /// The members that hold an address, each with some editors, the one first that counts where there are two: Gemini CLI has both of the first.
 const ADDRESSES: [&str; 3] = ["httpUrl", "url", "serverUrl"];
@@ -210,6 +211,29 @@ pub fn command(server: &Json) -> Vec<String> {
     command.extend(words(program));
     command.extend(words(server.get("args")));
     command
+}
+
+/// The members by which an editor runs something else for an entry, or the entry's program otherwise.
+const RUN: [&str; 2] = ["env", "headersHelper"];
+
+/// Returns the members of an entry by which something else runs than relay as its own documents have it.
+pub fn run_otherwise(entry: &Json) -> Vec<&'static str> {
+    let is_relays = |value: &Json| {
+        let Json::Object(variables) = value else {
+            return false;
+        };
+        variables.iter().all(|(name, _)| name.starts_with("RELAY_"))
+    };
+    let mut members = RUN.to_vec();
+    members.retain(|key| entry.get(key).is_some_and(|value| !is_relays(value)));
+    members
+}
+
+/// Says how an entry's server is reached, as it is written there but for its secrets; nothing if it does not say so.
+pub fn way(entry: &Json) -> Option<String> {
+    let command = Some(command(entry).join(" ")).filter(|command| !command.is_empty());
+    let way = command.or_else(|| address(entry).map(str::to_owned))?;
+    Some(redact(&way).into_owned())
 }
 
 /// Returns what the environment of its command is called in an entry: OpenCode, whose commands are lists, has another word than all others.

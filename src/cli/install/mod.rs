@@ -30,7 +30,7 @@ use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
 
 use self::directories::Directories;
-use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport, can_listen};
+use self::editors::{ALLOWED, APPROVED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport, can_listen};
 use self::file::FileError;
 use self::plan::{Change, Target};
 use self::said::{Said, is_relays};
@@ -227,6 +227,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
             ));
         }
         let hooks = (!args.no_hooks).then(|| quoted(&program));
+        let mut unapproved: Option<(PathBuf, Vec<&str>)> = None;
         for target in targets {
             // One that stands beside other tools is a copy that its owner has made.
             if target.is_listener() && !connection.can_listen() && !could_listen {
@@ -236,7 +237,25 @@ fn install(args: &Install) -> Result<End, InstallError> {
             if is_decided {
                 wanted.listed.retain(|listed| listed.is_always);
             }
-            planned.push(plan::install(target, &data, wanted).transpose());
+            if let Some((path, members)) = &unapproved
+                && wanted.listed.contains(&APPROVED)
+                && !plan::is_named(&target, &APPROVED)
+            {
+                wanted.listed.retain(|listed| *listed != APPROVED);
+                say(&format!(
+                    "{} asks you before it starts relay: the entry in {} has {}, which is not of relay install; look at what that runs",
+                    editor.name,
+                    path.display(),
+                    members.join(", ")
+                ));
+            }
+            let change = plan::install(target, &data, wanted);
+            if let Ok(Some(change)) = &change {
+                let members = change.run_otherwise();
+                unapproved =
+                    unapproved.or((!members.is_empty()).then(|| (change.target.path.clone(), members)));
+            }
+            planned.push(change.transpose());
         }
     }
     let changes = changes::all(planned.into_iter().flatten())?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::directories::Directories;
-use super::editors::{Connection, Editor, Files, Format, Place};
+use super::editors::{Connection, Editor, Files, Format, Place, Root};
 use super::file::{self, FileError, Whole};
 use super::json::{self, Flaw, Json, Step};
 use super::parts::{self, Listed, Parts, Shape};
@@ -99,6 +99,8 @@ pub struct Target {
     pub path: PathBuf,
     /// What its path counts from.
     pub root: PathBuf,
+    /// That is the project.
+    pub is_projects: bool,
     /// What is in it.
     pub content: Content,
 }
@@ -107,6 +109,14 @@ impl Target {
     /// Tells whether it is that of relay's listener.
     pub fn is_listener(&self) -> bool {
         matches!(self.content, Content::Whole(What::Listener, _))
+    }
+
+    /// Returns where its path leads, if it is a project's and that is outside of the project. Who has made the links in a repository may be a
+    /// stranger, and what they lead to, this user's own.
+    pub fn leads_out(&self) -> Option<PathBuf> {
+        let end = file::real(&self.path);
+        let is_within = || end.starts_with(file::real(&self.root));
+        (self.is_projects && !is_within()).then_some(end)
     }
 
     /// Says what of relay's is in it above all.
@@ -127,6 +137,7 @@ pub fn targets(editor: &'static Editor, directories: &Directories, is_global: bo
             editor,
             path: directories.path(place),
             root: directories.root(place.0),
+            is_projects: place.0 == Root::Project,
             content,
         }
     };
@@ -168,6 +179,15 @@ fn chosen(files: &Files, directories: &Directories, is_global: bool) -> Place {
 pub fn server_there(target: &Target) -> Option<Json> {
     let whole = file::read(&target.path).ok()??;
     target.content.parts(&whole.text).ok()?.server
+}
+
+/// Tells whether relay is named in an array in a file. In what cannot be read it is not.
+pub fn is_named(target: &Target, listed: &Listed) -> bool {
+    let Ok(Some(whole)) = file::read(&target.path) else {
+        return false;
+    };
+    let parts = target.content.parts(&whole.text);
+    parts.is_ok_and(|parts| parts.listed.contains(listed))
 }
 
 /// Tells whether there is an entry of relay's name among the servers in a file that leads to another program.
@@ -265,6 +285,14 @@ impl Backup {
         }
     }
 
+    /// Leaves what was kept there.
+    pub fn still_kept(at: PathBuf) -> Self {
+        Self {
+            told: vec![("as it was before install", at)],
+            ..Self::default()
+        }
+    }
+
     /// Removes what was kept there.
     pub fn dropped(at: PathBuf) -> Self {
         Self {
@@ -310,6 +338,12 @@ impl Change {
             .as_deref()
             .is_some_and(|new| has(new.trim_start_matches(file::MARK)))
             && !self.was.as_ref().is_some_and(|was| has(&was.text))
+    }
+
+    /// Returns the members of relay's entry in the file by which something else runs than relay.
+    pub fn run_otherwise(&self) -> Vec<&'static str> {
+        self.server()
+            .map_or_else(Vec::new, |server| members::run_otherwise(&server))
     }
 
     /// Says by what relay's entry in the file is switched off, if it is.
@@ -365,7 +399,7 @@ struct Kept {
     text: Option<String>,
     /// The entry of relay's that was in it.
     server: Option<Json>,
-    /// Somebody had added something to that, or a comment to what of relay's was in it.
+    /// Somebody had added something to that or to hooks of relay's, or a comment to what of relay's was in it.
     had_additions: bool,
     /// It is all that is kept.
     is_whole: bool,
@@ -412,6 +446,17 @@ impl Before {
         self.own.server.is_none() && self.own.hooks.is_empty()
     }
 
+    /// Tells whether relay's name alone is there, wherever an installation writes it: hardly a person's work.
+    fn is_installation_without_hooks(&self, target: &Target) -> bool {
+        let Content::Json(shape) = target.content else {
+            return false;
+        };
+        let mut all = shape.listed.iter();
+        !shape.listed.is_empty()
+            && self.is_named_alone()
+            && all.all(|listed| self.own.listed.contains(listed))
+    }
+
     /// Tells whether nothing of an installation is there: relay's name alone, and not wherever an installation names it, or nowhere but where it
     /// was before.
     fn is_without(&self, target: &Target) -> bool {
@@ -444,6 +489,8 @@ impl Before {
         let is_first = self.is_without(target) || self.own.server != self.there.server;
         match kept {
             None if is_as_made() && left_out.is_empty() => Backup::default(),
+            // An installation without hooks is no state to go back to.
+            None if self.is_installation_without_hooks(target) => Backup::made(file::beside(&at, was)),
             None => Backup::made(at),
             Some(kept) if is_first => Backup::anew(at, was, kept),
             Some(_) if left_out.is_empty() => Backup::default(),
@@ -469,8 +516,11 @@ impl Before {
         let left = left.map_or_else(|| Some(text.clone()), |left| left.ok().flatten());
         let added = own.server.as_ref();
         let is_added_to = added.is_some_and(|own| target.editor.has_additions(own));
+        let is_added_to_hooks = !own.hooks.is_empty() && additions::are_in_hooks(&own, target.editor);
         Some(Kept {
-            had_additions: is_added_to || target.content.loses_comments(text, left.as_deref()),
+            had_additions: is_added_to
+                || is_added_to_hooks
+                || target.content.loses_comments(text, left.as_deref()),
             text: left,
             server: own.server,
             is_whole: !had_relay,
@@ -531,7 +581,12 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     if was.is_some_and(|was| target.content.loses_comments(&was.text, Some(&put))) {
         left_out.push("comments".to_owned());
     }
-    let new = Some(base.map_or_else(|| put.clone(), |base| base.bytes_with(&put)));
+    let new = match base {
+        // Nothing of relay's is left in what relay has made.
+        None if put.is_empty() => None,
+        None => Some(put),
+        Some(base) => Some(base.bytes_with(&put)),
+    };
     let backup = before.backup(&target, &left_out);
     Ok(Some(Change {
         left_out,

@@ -64,10 +64,18 @@ pub fn install(
     if !is_wanted {
         return uninstall(target, data, what, own);
     }
+    if let Some(end) = target.leads_out() {
+        let path = target.path;
+        return Err(FileError::LeadsOut { path, end });
+    }
     let was = file::read(&target.path)?;
     let place = data.backup(&file::real(&target.path));
     let kept = file::read(&place)?;
     let is_others = was.is_some() && !is_own(what, was.as_ref());
+    if is_others && target.path.is_symlink() {
+        let (end, path) = (file::target(&target.path), target.path);
+        return Err(FileError::Linked { path, end });
+    }
     let backup = match (&was, kept) {
         (Some(was), _) if was.bytes() == own => Backup::default(),
         (Some(was), Some(kept)) if is_others => Backup::anew(place, was, &kept),
@@ -98,7 +106,8 @@ pub fn uninstall(
     let is_left = was.bytes() != own;
     let is_as_before = kept.is_some() && !is_left;
     let (new, backup) = match kept {
-        _ if is_left => (Some(was.bytes()), Backup::default()),
+        Some(_) if is_left => (Some(was.bytes()), Backup::still_kept(place)),
+        None if is_left => (Some(was.bytes()), Backup::default()),
         Some(kept) => (Some(kept.bytes()), Backup::dropped(place)),
         None => (None, Backup::default()),
     };

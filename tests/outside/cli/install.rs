@@ -10,6 +10,7 @@ mod left_out;
 mod places;
 mod plugin;
 mod refusals;
+mod strangers;
 mod whose;
 
 use std::fs;

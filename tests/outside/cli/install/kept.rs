@@ -377,3 +377,50 @@ fn of_directories_those_that_install_has_made_go() {
     assert!(theirs[0].is_dir());
     assert_eq!(desk.files(), []);
 }
+
+#[test]
+fn a_command_of_ones_own_behind_relays_is_kept_when_what_install_kept_goes() {
+    let own = "my-audit-tool --strict";
+    for (editor, file, event) in [
+        ("gemini", ".gemini/settings.json", "BeforeTool"),
+        ("claude", ".claude/settings.local.json", "PreToolUse"),
+    ] {
+        let desk = Desk::new();
+        let file = desk.project.join(file);
+        let command = format!("relay hook {editor} && {own}");
+        let group = json!({"matcher": "edit", "hooks": [{"type": "command", "command": command}]});
+        desk.write(&file, &json!({"hooks": {event: [group]}}).to_string());
+        desk.relay(&["install", "--editor", editor]).assert().code(0);
+        desk.relay(&["uninstall"]).assert().code(0);
+        let kept = fs::read_to_string(desk.backup(&file)).expect("it is kept");
+        assert!(kept.contains(own), "{kept}");
+    }
+}
+
+#[test]
+fn hooks_that_install_made_go_with_their_file_when_none_are_wanted() {
+    let desk = Desk::new();
+    let file = desk.home.join(".codex/hooks.json");
+    desk.relay(&["install", "--editor", "codex"]).assert().code(0);
+    assert!(file.exists());
+    desk.relay(&["install", "--editor", "codex", "--no-hooks"])
+        .assert()
+        .code(0);
+    assert!(!file.exists(), "Codex complains of an empty one");
+}
+
+#[test]
+fn an_installation_without_hooks_is_not_what_was_before() {
+    let desk = Desk::new();
+    let settings = desk.project.join(".claude/settings.local.json");
+    desk.relay(&["install", "--editor", "claude", "--no-hooks"])
+        .assert()
+        .code(0);
+    let mut there = desk.json(&settings);
+    there["mine"] = json!(1);
+    desk.write(&settings, &there.to_string());
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    let told = desk.relay(&["uninstall"]).assert().code(0);
+    let told = String::from_utf8_lossy(&told.get_output().stdout).into_owned();
+    assert_eq!(desk.json(&settings), json!({"mine": 1}), "{told}");
+}

@@ -307,3 +307,21 @@ fn hooks_that_a_person_has_divided_are_kept_when_they_are_taken_out() {
         assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
     }
 }
+
+#[test]
+fn how_an_entry_that_is_not_relays_was_reached_is_named_but_for_its_secrets() {
+    for (entry, told) in [
+        (
+            json!({"url": "http://localhost:9000/mcp?tools=thrum", "timeout": 5}),
+            "http://localhost:9000/mcp?tools=thrum, ",
+        ),
+        (
+            json!({"command": "theirs", "args": ["--password", "s3cret-and-long"]}),
+            "theirs --password [redacted]",
+        ),
+    ] {
+        let (_desk, stdout, _) = over(&entry, &[]);
+        let line = format!("; no longer in relay's entry: {told}");
+        assert!(stdout.contains(&line), "{stdout}");
+    }
+}

@@ -233,3 +233,17 @@ fn the_listener_is_told_what_the_document_says() {
         assert!(head.contains(words), "{words:?} is not in {head}");
     }
 }
+
+#[test]
+fn where_ones_own_is_kept_is_told_with_a_changed_one_that_is_left() {
+    let desk = Desk::new();
+    let listener = desk.project.join(".claude/agents/message-listener.md");
+    desk.write(&listener, "my own\n");
+    let install = ["install", "--editor", "claude", "--tools", "thrum"];
+    desk.relay(&install).assert().code(0);
+    desk.write(&listener, &LISTENER.replace("word for word", "as you like"));
+    let kept = format!("; as it was before install: {}", desk.backup(&listener).display());
+    let told = desk.relay(&["uninstall"]).assert().code(0);
+    let told = String::from_utf8_lossy(&told.get_output().stdout).into_owned();
+    assert!(told.contains(&kept), "{told}");
+}

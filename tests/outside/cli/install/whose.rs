@@ -74,16 +74,17 @@ fn another_programs_entry_is_none_of_relays_before_install_and_after_uninstall()
 
 #[test]
 fn a_server_of_somebody_elses_on_this_machine_stays_and_gives_relay_nothing() {
-    for entry in [
-        json!({"url": "http://localhost:9000/mcp"}),
-        json!({"url": "http://127.0.0.1:9000/sse?tools=all"}),
-        json!({"url": "http://localhost/mcp"}),
+    for (key, way, entry) in [
+        ("url", "http://localhost:9000/mcp", json!({})),
+        ("url", "http://127.0.0.1:9000/sse?tools=all", json!({})),
+        ("url", "http://localhost/mcp", json!({})),
         // An editor starts the program of one that has both.
-        json!({"command": "other", "url": "http://localhost:7331/mcp"}),
+        ("command", "other", json!({"url": "http://localhost:7331/mcp"})),
     ] {
         let desk = Desk::new();
         let cursor = desk.project.join(".cursor/mcp.json");
         let mut entry = entry;
+        entry[key] = json!(way);
         entry["headers"] = json!({"A": "s3cret"});
         entry["trust"] = json!(true);
         let text = json!({"mcpServers": {"relay": entry}}).to_string();
@@ -93,7 +94,7 @@ fn a_server_of_somebody_elses_on_this_machine_stays_and_gives_relay_nothing() {
         desk.relay(&uninstall).assert().code(3).stderr(stays.clone());
         assert_eq!(fs::read_to_string(&cursor).expect("it is there"), text);
         let told = contains(format!(
-            "; as it was: {}; no longer in relay's entry: headers, trust\n",
+            "; as it was: {}; no longer in relay's entry: {way}, headers, trust\n",
             desk.backup(&cursor).display()
         ));
         let install = ["install", "--editor", "cursor"];

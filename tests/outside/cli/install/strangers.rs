@@ -1,0 +1,110 @@
+//! What a repository brings with it: links to a person's own files, and an entry that runs something else.
+
+use super::*;
+
+#[test]
+fn what_is_relays_as_a_whole_is_put_nowhere_outside_of_its_project() {
+    for link in [".opencode/plugin/relay.js", ".opencode/plugin", ".opencode"] {
+        for name in ["mine", "relay.js", "another"] {
+            let desk = Desk::new();
+            let secret = desk.home.join("secret");
+            desk.write(&secret.join(name), "my own\n");
+            let end = if link.ends_with(".js") {
+                secret.join("mine")
+            } else {
+                secret
+            };
+            let link = desk.project.join(link);
+            fs::create_dir_all(link.parent().expect("a directory")).expect("a directory");
+            symlink(&end, &link).expect("a link");
+            let before = desk.files();
+            let told = desk.relay(&["install", "--editor", "opencode"]).assert().code(1);
+            let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+            assert!(told.contains(" leads out of its project, to "), "{told}");
+            assert!(told.contains(&end.display().to_string()), "{told}");
+            assert!(told.ends_with("nothing was changed\n"), "{told}");
+            assert_eq!(desk.files(), before);
+        }
+    }
+}
+
+#[test]
+fn what_is_relays_as_a_whole_does_not_take_the_place_of_what_a_link_leads_to() {
+    let desk = Desk::new();
+    let (link, file) = (
+        desk.project.join(".claude/agents/message-listener.md"),
+        desk.project.join("notes.md"),
+    );
+    desk.write(&file, "my own\n");
+    fs::create_dir_all(desk.project.join(".claude/agents")).expect("a directory");
+    symlink("../../notes.md", &link).expect("a link");
+    let before = desk.files();
+    let arguments = ["install", "--editor", "claude", "--tools", "thrum"];
+    let told = desk.relay(&arguments).assert().code(1);
+    let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+    assert!(
+        told.contains(&format!("{} is a link to {}", link.display(), file.display())),
+        "{told}"
+    );
+    assert_eq!(desk.files(), before);
+}
+
+#[test]
+fn a_file_that_leads_out_of_its_project_is_told_with_its_end() {
+    let desk = Desk::new();
+    let file = desk.home.join("mcp.json");
+    desk.write(&file, "{}\n");
+    symlink(&file, desk.project.join(".mcp.json")).expect("a link");
+    let told = desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    let told = String::from_utf8_lossy(&told.get_output().stdout).into_owned();
+    let (link, file) = (desk.project.join(".mcp.json"), file);
+    let line = format!(
+        "Claude Code: changed {} (which leads to {})",
+        link.display(),
+        file.display()
+    );
+    assert!(told.contains(&line), "{told}");
+}
+
+#[test]
+fn an_entry_that_runs_something_else_is_not_approved() {
+    let stdio = json!({"command": "relay", "args": ["mcp"], "env": {"PATH": "/elsewhere"}});
+    let sse = json!({"type": "sse", "url": "http://localhost:7331/sse", "headersHelper": "their-own"});
+    for (entry, member) in [(stdio, "env"), (sse, "headersHelper")] {
+        let desk = Desk::new();
+        let file = desk.project.join(".mcp.json");
+        desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+        let told = desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+        let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        let line = format!(
+            "Claude Code asks you before it starts relay: the entry in {} has {member}, ",
+            file.display()
+        );
+        assert!(told.contains(&line), "{told}");
+        let settings = desk.project.join(".claude/settings.local.json");
+        assert_eq!(desk.json(&settings)["enabledMcpjsonServers"], Value::Null);
+        assert_eq!(desk.json(&settings)["permissions"], permissions());
+
+        // Its person has looked at it.
+        let mut approved = desk.json(&settings);
+        approved["enabledMcpjsonServers"] = json!(["relay"]);
+        desk.write(&settings, &approved.to_string());
+        let told = desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+        let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        assert!(!told.contains("asks you before it starts relay"), "{told}");
+        assert_eq!(desk.json(&settings)["enabledMcpjsonServers"], json!(["relay"]));
+    }
+}
+
+#[test]
+fn an_entry_with_relays_own_variables_is_approved() {
+    let desk = Desk::new();
+    let entry = json!({"command": "relay", "args": ["mcp"], "env": {"RELAY_AGENT": "pm"}});
+    let file = desk.project.join(".mcp.json");
+    desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    desk.relay(&["install", "--editor", "claude", "--transport", "stdio"])
+        .assert()
+        .code(0);
+    let settings = desk.project.join(".claude/settings.local.json");
+    assert_eq!(desk.json(&settings)["enabledMcpjsonServers"], json!(["relay"]));
+}
