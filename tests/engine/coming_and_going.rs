@@ -142,6 +142,18 @@ fn who_waits_is_active_for_as_long_as_it_waits() {
 }
 
 #[test]
+fn who_waits_is_active_for_a_while_after_its_wait_is_cancelled() {
+    let mut relay = Relay::told();
+    relay.call(A, 1, wait("dev-a", 200_000));
+    relay.now = START.plus_millis(150_000);
+    relay.cancelled(1);
+    assert_eq!(
+        relay.call(B, 2, list(None, true)),
+        listed(2, &[("dev-a", Some(150_000), Status::Active)])
+    );
+}
+
+#[test]
 fn an_agent_is_not_active_because_the_person_waits_in_its_stead() {
     let mut relay = Relay::told();
     let person = SessionId(7);
