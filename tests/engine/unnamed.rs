@@ -206,6 +206,37 @@ fn a_client_that_has_no_connection_for_a_moment_gets_what_all_get() {
 }
 
 #[test]
+fn what_was_sent_to_it_among_named_ones_waits_for_a_client_that_does_not_come_back_in_time() {
+    let mut relay = Relay::told();
+    comes(&mut relay, FIRST, Carrier::Exchange);
+    says(&mut relay, FIRST, "x");
+    assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
+    relay.close(FIRST, Ending::Orderly);
+    let both = format!("{}, dev-b", NAMES[0]);
+    relay.call(A, 2, post(Some("pm"), &both, "one"));
+    relay.events();
+    relay.timeout_at(UNNAMED_MS);
+    assert_eq!(relay.events(), []);
+    comes(&mut relay, SECOND, Carrier::Exchange);
+    says(&mut relay, SECOND, "x");
+    let effects = relay.call(SECOND, 3, read(NAMES[0]));
+    let [
+        Effect::Reply {
+            result: Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })),
+            ..
+        },
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}");
+    };
+    let bodies: Vec<&str> = deliveries
+        .iter()
+        .map(|delivery| &*delivery.message.body)
+        .collect();
+    assert_eq!(bodies, ["one"]);
+}
+
+#[test]
 fn a_client_that_does_not_come_back_leaves_nothing() {
     let mut relay = Relay::told();
     comes(&mut relay, FIRST, Carrier::Exchange);

@@ -358,6 +358,25 @@ fn what_was_to_be_handed_on_is_also_once_a_second_start_has_failed() {
 }
 
 #[test]
+fn what_was_to_be_handed_on_is_a_second_worker_s_own_once_that_has_run() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.open_for_person(nodes::PERSON);
+    relay.has_worker(1, FIRST, "tester");
+    relay.hold("tester");
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    relay.call(A, 3, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    relay.call(A, 4, spawn("pm", "tester"));
+    relay.happens(SECOND, Happened::Started);
+    relay.happens(SECOND, exited(0, ""));
+    let before = relay.waits_for("pm");
+    relay.allow(1);
+    assert_eq!(relay.waits_for("pm"), before);
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    assert_eq!(relay.waits_for("tester"), [one]);
+}
+
+#[test]
 fn what_a_node_is_to_bring_to_a_released_worker_stays_the_node_s() {
     let mut relay = Relay::told_within(SPACIOUS);
     relay.has_worker(1, FIRST, "tester");
