@@ -392,3 +392,24 @@ fn a_sender_is_told_what_else_its_address_means_and_that_nobody_is_there() {
     let note = "note: dev-a is a role of others, too; it was sent to the agent; dev-a ";
     assert!(texts[1].starts_with(note), "{texts:?}");
 }
+
+#[test]
+fn a_sender_is_told_all_that_its_address_means_besides() {
+    let mut relay = Relay::told();
+    relay.register(SessionId(11), of_role("tester", registration("ui", None)));
+    let (name, description) = ("tester".to_owned(), String::new());
+    relay.call(
+        SessionId(11),
+        1,
+        groups::Command::Create { name, description }.into(),
+    );
+    relay.register(SessionId(12), registration("tester", None));
+    let to_all_three = json!({"from": "pm", "to": "tester", "kind": "free", "body": "x"});
+    let (texts, _) = called(&mut relay, 2, "post_message", to_all_three);
+    for told in [
+        "tester is a role of others, too; it was sent to the agent",
+        "tester is a group, too; it was not sent to its members",
+    ] {
+        assert!(texts[1].contains(told), "{texts:?}");
+    }
+}
