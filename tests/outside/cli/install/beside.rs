@@ -50,6 +50,30 @@ fn what_codex_mixes_with_relays_entry_in_a_project_is_named() {
 }
 
 #[test]
+fn what_codex_mixes_in_a_folder_is_named_up_to_the_top_of_its_work_tree() {
+    let desk = Desk::new();
+    desk.write(&desk.project.join(".git/HEAD"), "");
+    let below = desk.project.join("src/deep");
+    fs::create_dir_all(&below).expect("a directory");
+    let above = desk.project.parent().expect("it has one");
+    let install = ["install", "--editor", "codex", "--no-hooks"];
+    for (folder, is_read) in [
+        (below.as_path(), true),
+        (&desk.project.join("src"), true),
+        (&desk.project, true),
+        (above, false),
+    ] {
+        let file = folder.join(".codex/config.toml");
+        desk.write(&file, "[mcp_servers.relay]\nenabled = false\n");
+        let done = desk.relay(&install).current_dir(&below).assert().code(0);
+        let told = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+        let line = format!("Codex: {}: mcp_servers.relay is mixed", file.display());
+        assert_eq!(told.contains(&line), is_read, "{told}");
+        fs::remove_file(file).expect("it is there");
+    }
+}
+
+#[test]
 fn what_claude_code_knows_in_place_of_relays_entry_is_named_with_what_takes_it_out() {
     let desk = Desk::new();
     let file = desk.home.join(".claude.json");
