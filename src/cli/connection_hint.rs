@@ -355,6 +355,17 @@ mod tests {
     }
 
     #[test]
+    fn the_port_that_an_entry_gives_its_bridge_counts_for_more_than_the_one_around() {
+        let bridge = json!({"command": "relay", "args": ["mcp"]});
+        let mut with_port = bridge.clone();
+        with_port["env"] = json!({"RELAY_PORT": "4000"});
+        for (entry, around) in [(with_port, "5000"), (bridge, "4000")] {
+            let around = [("RELAY_PORT", around)];
+            assert_eq!(hint_for(&[(Scope::User, "bus", entry)], &around), None);
+        }
+    }
+
+    #[test]
     fn a_relay_elsewhere_is_told_the_address() {
         let add = "--transport sse relay 'http://localhost:4000/sse?agent=${RELAY_AGENT:-}'";
         for (scope, entry, told) in [
