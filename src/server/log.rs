@@ -358,6 +358,18 @@ mod tests {
     }
 
     #[test]
+    fn of_what_follows_a_heading_the_time_alone_is_left_out() {
+        for (line, shown) in [
+            ("Time: 14:32", "Task: 4"),
+            ("Time 14:32", "Time 14:32 Task: 4"),
+            ("Timeouts in CI", "Timeouts in CI Task: 4"),
+        ] {
+            let body = format!("## STATUS UPDATE — DEV-B\n{line}\nTask: 4");
+            assert_eq!(preview_of(Kind::Status, &body), shown);
+        }
+    }
+
+    #[test]
     fn a_heading_that_says_more_or_something_else_stays() {
         for (kind, heading) in [
             (Kind::Status, "## STATUS UPDATE — DEV-B, blocked"),
