@@ -133,8 +133,8 @@ pub struct Invocation {
     pub id: String,
     /// Whom.
     pub of: Of,
-    /// When it was known to be accepted.
-    pub accepted_ms: u64,
+    /// When it was asked for. That it was accepted may have become known much later, by the answer of a server that is gone.
+    pub asked_ms: u64,
 }
 
 /// What a handler says of it, which may not arrive.

@@ -86,6 +86,7 @@ impl Caller {
 
     async fn ask(&self, number: usize, token: &str) {
         let ask = self.plan.asks[number];
+        let asked_ms = now_ms();
         let action = ask.of.action();
         let path = format!("/v1/actions/{action}/invoke");
         let asked = json!({"input": {"number": number, "answer": ask.answer.word()}});
@@ -119,7 +120,7 @@ impl Caller {
             self.log.history().invocations.push(Invocation {
                 id: id.to_owned(),
                 of: ask.of,
-                accepted_ms: now_ms(),
+                asked_ms,
             });
         }
     }

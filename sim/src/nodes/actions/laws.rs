@@ -56,13 +56,13 @@ pub fn comes_to_what_is_said(plan: &Plan, history: &History) -> Verdict {
     Ok(())
 }
 
-/// Judges that those of the last life of the server have ended.
+/// Judges that those have ended which were asked for in the last life of the server.
 pub fn ends(history: &History) -> Verdict {
     let from_ms = history.boots.last().map_or(0, |(from_ms, _)| *from_ms);
     let mut of_this_life = history
         .invocations
         .iter()
-        .filter(|asked| asked.accepted_ms >= from_ms);
+        .filter(|asked| asked.asked_ms >= from_ms);
     let has_ended = |id: &str| {
         let mut seen = history.seen.iter();
         seen.any(|seen| seen.id == id && seen.result.is_some())
