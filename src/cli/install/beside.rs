@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use super::content::Content;
 use super::directories::Directories;
 use super::editors::{Editor, Format, Id, Place, Root};
 use super::file;
 use super::json::Json;
 use super::members;
 use super::parts::{NAME, Shape};
-use super::plan::{self, Content};
+use super::plan;
 use super::scopes::{self, Scope};
 
 /// Where Claude Code keeps the scopes of its user.

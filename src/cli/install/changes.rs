@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal as _};
 
 use similar::TextDiff;
 
+use super::backup::Backup;
 use super::file::{self, FileError};
-use super::plan::{Backup, Change, Target};
+use super::plan::{Change, Target};
 use super::{InstallError, Which};
 use crate::cli::messages::write_stdout;
 use crate::cli::project::DataDirectory;

@@ -2,9 +2,11 @@
 //! a relay.
 
 pub mod additions;
+mod backup;
 pub mod beside;
 mod changes;
 pub mod command;
+mod content;
 pub mod directories;
 pub mod editors;
 pub mod file;

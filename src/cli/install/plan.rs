@@ -2,93 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use super::backup::Backup;
+use super::content::Content;
 use super::directories::Directories;
 use super::editors::{Connection, Editor, Files, Format, Place, Root};
 use super::file::{self, FileError, Whole};
-use super::json::{self, Flaw, Json, Step};
+use super::json::{Flaw, Json};
 use super::parts::{self, Listed, Parts, Shape};
 use super::said::is_relays;
 use super::whole::What;
-use super::{additions, beside, members, named, toml, whole};
+use super::{additions, beside, members, named, whole};
 use crate::cli::project::DataDirectory;
-
-/// The format of a file, and where relay's parts are in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
-    /// JSON, with comments where the editor takes them.
-    Json(Shape),
-    /// TOML, with the servers below this table.
-    Toml(&'static str),
-    /// This, which is relay's as a whole.
-    Whole(What, &'static str),
-}
-
-impl Content {
-    /// Reads relay's parts.
-    ///
-    /// # Errors
-    ///
-    /// As [`parts::parts`] and [`toml::parts`].
-    pub fn parts(self, text: &str) -> Result<Parts, Flaw> {
-        match self {
-            Self::Json(shape) => parts::parts(text, shape),
-            Self::Toml(servers) => toml::parts(text, servers),
-            Self::Whole(what, _) => Ok(whole::parts(what, text)),
-        }
-    }
-
-    /// Puts relay's parts in.
-    ///
-    /// # Errors
-    ///
-    /// As [`parts::with`] and [`toml::with`].
-    pub fn with(self, text: &str, wanted: &Parts) -> Result<String, Flaw> {
-        match self {
-            Self::Json(shape) => parts::with(text, shape, wanted),
-            Self::Toml(servers) => toml::with(text, servers, wanted),
-            Self::Whole(..) => Ok(wanted.whole.clone().unwrap_or_else(|| text.to_owned())),
-        }
-    }
-
-    /// Tells whether there are comments in relay's entry among the servers.
-    fn has_comments(self, text: &str) -> bool {
-        match self {
-            Self::Json(Shape { servers, .. }) => {
-                let way = servers.map(|servers| [Step::Key(servers), Step::Key(parts::NAME)]);
-                way.is_some_and(|way| json::has_comments(text, &way))
-            }
-            Self::Toml(servers) => toml::has_comments(text, servers),
-            Self::Whole(..) => false,
-        }
-    }
-
-    /// Returns how many comments are in a text.
-    fn comments(self, text: &str) -> usize {
-        match self {
-            Self::Json(_) => json::comments(text),
-            Self::Toml(_) => toml::comments(text),
-            Self::Whole(..) => 0,
-        }
-    }
-
-    /// Tells whether comments of a text are not in another one that takes its place, if one does.
-    fn loses_comments(self, text: &str, new: Option<&str>) -> bool {
-        self.comments(text) > new.map_or(0, |new| self.comments(new))
-    }
-
-    /// Takes these parts of relay's out.
-    ///
-    /// # Errors
-    ///
-    /// As [`parts::without`] and [`toml::without`].
-    pub fn without(self, text: &str, own: &Parts, before: Option<&str>) -> Result<Option<String>, Flaw> {
-        match self {
-            Self::Json(shape) => parts::without(text, shape, own, before),
-            Self::Toml(servers) => toml::without(text, servers, own, before),
-            Self::Whole(..) => Ok(before.map(str::to_owned)),
-        }
-    }
-}
 
 /// A file of an editor's in which relay has a part.
 #[derive(Debug, Clone)]
@@ -240,73 +164,6 @@ pub struct Change {
     pub is_as_before: bool,
     /// What of the entry that was there is not, or not whole, in the one that takes its place.
     pub left_out: Vec<String>,
-}
-
-/// What becomes of what is kept of a file. What is kept is never written over.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Backup {
-    /// What was kept before is kept under another name, the second one.
-    pub aside: Option<(PathBuf, PathBuf)>,
-    /// The file is kept there as it is now.
-    pub made: Option<PathBuf>,
-    /// What was kept there is in the file, and goes.
-    pub dropped: Option<PathBuf>,
-    /// What is said of it, each with the place.
-    pub told: Vec<(&'static str, PathBuf)>,
-}
-
-impl Backup {
-    /// Keeps a file there as it is now.
-    pub fn made(at: PathBuf) -> Self {
-        Self::default().and_made("as it was", at)
-    }
-
-    /// Keeps a file as it is now before what is a first change again, and sets aside what was kept of it before.
-    pub fn anew(at: PathBuf, was: &Whole, kept: &Whole) -> Self {
-        if was == kept {
-            return Self::made(at);
-        }
-        let aside = file::beside(&at, kept);
-        let mut backup = Self::made(at.clone());
-        backup
-            .told
-            .push(("what was kept of an earlier one", aside.clone()));
-        backup.aside = Some((at, aside));
-        backup
-    }
-
-    /// Sets aside what is kept of a file that is gone: it is not what was there before the one that is made now.
-    pub fn of_one_that_is_gone(at: PathBuf, kept: &Whole) -> Self {
-        let aside = file::beside(&at, kept);
-        Self {
-            told: vec![("what was kept of an older one", aside.clone())],
-            aside: Some((at, aside)),
-            ..Self::default()
-        }
-    }
-
-    /// Leaves what was kept there.
-    pub fn still_kept(at: PathBuf) -> Self {
-        Self {
-            told: vec![("as it was before install", at)],
-            ..Self::default()
-        }
-    }
-
-    /// Removes what was kept there.
-    pub fn dropped(at: PathBuf) -> Self {
-        Self {
-            dropped: Some(at),
-            ..Self::default()
-        }
-    }
-
-    /// Keeps a file as well as it is now.
-    fn and_made(mut self, what: &'static str, at: PathBuf) -> Self {
-        self.told.push((what, at.clone()));
-        self.made = Some(at);
-        self
-    }
 }
 
 impl Change {

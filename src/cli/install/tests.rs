@@ -2,10 +2,10 @@
 
 mod in_toml;
 
+use super::content::Content;
 use super::editors::{ALLOWED, APPROVED, ASKED, Connection, EDITORS};
 use super::json::{self, Flaw, Json};
 use super::parts::{Parts, Shape};
-use super::plan::Content;
 
 /// How many files are made up.
 const FILES: u64 = 400;

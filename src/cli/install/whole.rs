@@ -1,8 +1,9 @@
 //! Files that are relay's as a whole: put where an editor finds them, and removed again as long as nobody has changed them.
 
+use super::backup::Backup;
 use super::file::{self, FileError, Whole};
 use super::parts::Parts;
-use super::plan::{Backup, Change, Target};
+use super::plan::{Change, Target};
 use crate::cli::project::DataDirectory;
 
 /// relay's plugin for OpenCode.
