@@ -67,6 +67,16 @@ fn warned(warning: &Warning, given: &str) -> String {
     }
 }
 
+/// What is not in an answer, and is asked for with `check_messages`.
+fn rest(part: Option<&Part>, is_cut: bool, remaining: usize) -> Rest<'_> {
+    Rest {
+        part,
+        is_cut,
+        remaining,
+        tool: CHECK_MESSAGES.name,
+    }
+}
+
 pub(super) fn checked(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
@@ -86,12 +96,7 @@ pub(super) fn checked(reply: &Reply, texts: &mut Texts<'_>) {
         "messages"
     };
     let (project, part) = (project.as_deref().unwrap_or(DEFAULT_PROJECT), part.as_deref());
-    let rest = Rest {
-        part,
-        is_cut: *is_cut,
-        remaining: *remaining,
-        tool: CHECK_MESSAGES.name,
-    };
+    let rest = rest(part, *is_cut, *remaining);
     texts.structured(|object| {
         object.member("status").plain(status);
         object
@@ -121,12 +126,7 @@ pub(super) fn waited(reply: &Reply, texts: &mut Texts<'_>) {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
     let (project, part) = (project.as_deref().unwrap_or(DEFAULT_PROJECT), part.as_deref());
-    let rest = Rest {
-        part,
-        is_cut: *is_cut,
-        remaining: *remaining,
-        tool: CHECK_MESSAGES.name,
-    };
+    let rest = rest(part, *is_cut, *remaining);
     texts.structured(|object| {
         let first = deliveries.first();
         let status = if first.is_some() {
