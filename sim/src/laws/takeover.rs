@@ -18,17 +18,24 @@ impl Case<'_> {
         })
     }
 
+    /// Tells whether the client of a later instance of an agent had called by then: that may have come before its call did.
+    pub(super) fn has_later_instance(&self, agent: usize, by_ms: u64) -> bool {
+        self.of_later_instances(agent).any(|call| call.sent_ms <= by_ms)
+    }
+
     /// Finds the calls by which an agent's client was certainly taken over.
     fn later_instances(&self, agent: usize) -> Vec<&Record> {
-        let Some(own) = self.mate(agent) else {
-            return Vec::new();
-        };
-        let is_later = |call: &&Record| {
-            let other = self.mate(call.agent);
-            other.is_some_and(|other| other.is(own) && other.instance > own.instance)
-        };
-        let calls = self.history.calls.iter().filter(is_later);
+        let calls = self.of_later_instances(agent);
         calls.filter(|call| is_the_engines(call)).collect()
+    }
+
+    /// Returns the calls of an agent's later instances.
+    fn of_later_instances(&self, agent: usize) -> impl Iterator<Item = &Record> {
+        let own = self.mate(agent);
+        self.history.calls.iter().filter(move |call| {
+            let both = own.zip(self.mate(call.agent));
+            both.is_some_and(|(own, other)| other.is(own) && other.instance > own.instance)
+        })
     }
 
     /// Once a later instance had an answer, the one before reads nothing, changes nothing, and is told why.

@@ -132,7 +132,15 @@ impl Case<'_> {
                 .calls
                 .iter()
                 .any(|other| stands_before(other, call) && other.ended_ms >= asked_ms);
-        parked && same_life && unanswered && !behind && self.is_connected(call) && call.ended_ms > asked_ms
+        // The stream of an instance is not let in again once a later one has come.
+        let is_let_in = !self.has_later_instance(call.agent, asked_ms);
+        parked
+            && same_life
+            && unanswered
+            && !behind
+            && is_let_in
+            && self.is_connected(call)
+            && call.ended_ms > asked_ms
     }
 }
 
