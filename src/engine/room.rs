@@ -89,27 +89,29 @@ const LOOKED_AT_BYTES: usize = 1_024;
 const ONCE: [u8; 256] = costs(Escapes::Once);
 const TWICE: [u8; 256] = costs(Escapes::Twice);
 
+/// How many bytes of a text are looked at together.
+const PIECE_BYTES: usize = 256;
+
+/// Tells whether a byte takes more than one. Without a table, so that the bytes of a piece are looked at together.
+const fn is_escaped(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
 /// Says how many bytes each byte of a text takes.
 const fn costs(escapes: Escapes) -> [u8; 256] {
     let mut costs = [1; 256];
-    let mut at = 0;
-    while at < 128 {
-        let is_short = matches!(at, 0x08 | 0x09 | 0x0a | 0x0c | 0x0d);
-        costs[at] = match escapes {
-            Escapes::Once => match at {
-                0x22 | 0x5c => 2,
-                _ if is_short => 2,
-                0..0x20 => 6,
-                _ => 1,
-            },
-            Escapes::Twice => match at {
-                0x22 | 0x5c => 4,
-                _ if is_short => 3,
-                0..0x20 => 7,
-                _ => 1,
-            },
-        };
-        at += 1;
+    let mut byte = 0;
+    while byte < 128 {
+        if is_escaped(byte) {
+            costs[byte as usize] = match (escapes, byte) {
+                (Escapes::Once, 0x22 | 0x5c | 0x08 | 0x09 | 0x0a | 0x0c | 0x0d) => 2,
+                (Escapes::Once, _) => 6,
+                (Escapes::Twice, 0x22 | 0x5c) => 4,
+                (Escapes::Twice, 0x08 | 0x09 | 0x0a | 0x0c | 0x0d) => 3,
+                (Escapes::Twice, _) => 7,
+            };
+        }
+        byte += 1;
     }
     costs
 }
@@ -213,16 +215,26 @@ impl Room {
 
     /// Returns the bytes that those of a text take.
     fn escaped(&self, bytes: &[u8]) -> usize {
+        // Most pieces have none of them, and are not looked at byte by byte.
+        let is_plain = |piece: &[u8]| !piece.iter().fold(false, |found, byte| found | is_escaped(*byte));
+        let taken = bytes.chunks(PIECE_BYTES).map(|piece| {
+            if is_plain(piece) {
+                piece.len()
+            } else {
+                self.escaped_singly(piece)
+            }
+        });
+        taken.sum()
+    }
+
+    fn escaped_singly(&self, bytes: &[u8]) -> usize {
         let costs = match self.form.escapes {
             Escapes::Once => &ONCE,
             Escapes::Twice => &TWICE,
         };
         let escaped = bytes.iter().map(|byte| usize::from(costs[usize::from(*byte)]));
-        let lines = match self.line() {
-            0 => 0,
-            line => line * bytes.iter().filter(|byte| **byte == b'\n').count(),
-        };
-        escaped.sum::<usize>() + lines
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        escaped.sum::<usize>() + self.line() * lines
     }
 
     /// Returns what the end of a line takes beside its bytes, so that there are no more lines than are shown.
