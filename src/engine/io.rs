@@ -323,8 +323,8 @@ pub enum Effect {
     Note(Event),
 }
 
-// Effects are moved several times a call, and what is larger than this is not moved in place: it cost a hundredth of a call once.
-const _: () = assert!(size_of::<Effect>() <= 128);
+// Both are moved several times a call, and what is larger than this is not moved in place: it cost a hundredth of a call once.
+const _: () = assert!(size_of::<Input>() <= 128 && size_of::<Effect>() <= 128);
 
 /// What an operation comes to, if it is not refused: so that a call is answered once.
 pub(super) enum Outcome {

@@ -40,16 +40,8 @@ pub enum Command {
     Read {
         /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
-        /// Only those that one agent sent, if it is named.
-        from: Option<String>,
-        /// Only those that were sent to a channel, if it is named.
-        channel: Option<String>,
-        /// How many at the most; all if it is left out.
-        limit: Option<NonZeroUsize>,
-        /// The id of the last message that the agent has seen: what was handed over behind it comes again, once.
-        after: Option<String>,
-        /// If those are fewer, the latest that were handed over before are shown as well, as far as they fit.
-        earlier: bool,
+        /// Which of them; all if it is left out.
+        options: Option<Box<ReadOptions>>,
         /// The room of the answer: as many are taken as fit, or a part of one that does not; all if it is left out.
         room: Option<Room>,
         /// How long to wait if there is neither such a message nor the start to tell of, in milliseconds; 0 answers at once.
@@ -99,6 +91,22 @@ pub struct PostOptions {
     pub handling: Handling,
 }
 
+/// Which messages a read asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ReadOptions {
+    /// Only those that one agent sent, if it is named.
+    pub from: Option<String>,
+    /// Only those that were sent to a channel, if it is named.
+    pub channel: Option<String>,
+    /// How many at the most; all if it is left out.
+    pub limit: Option<NonZeroUsize>,
+    /// The id of the last message that the agent has seen: what was handed over behind it comes again, once.
+    pub after: Option<String>,
+    /// If those are fewer, the latest that were handed over before are shown as well, as far as they fit.
+    pub earlier: bool,
+}
+
 /// What a wait does that is not the only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -115,11 +123,7 @@ impl Command {
     pub const fn read_all(agent: Option<String>, wait_ms: u32) -> Self {
         Self::Read {
             agent,
-            from: None,
-            channel: None,
-            limit: None,
-            after: None,
-            earlier: false,
+            options: None,
             room: None,
             wait_ms,
             second: Second::Supersedes,
@@ -365,16 +369,19 @@ impl Engine {
             }
             Command::Read {
                 agent,
-                from,
-                channel,
-                limit,
-                after,
-                earlier,
+                options,
                 room,
                 wait_ms,
                 second,
             } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
+                let ReadOptions {
+                    from,
+                    channel,
+                    limit,
+                    after,
+                    earlier,
+                } = options.map(|options| *options).unwrap_or_default();
                 let project = reader.agent().project();
                 let from = from.map(|from| self.sender(reader.agent(), &from));
                 let channel = channel.map(|channel| self.known_channel(project, &channel));

@@ -37,7 +37,7 @@ pub enum Command {
         /// Which ones.
         of: Of,
         /// Those between these.
-        range: Range,
+        range: Box<Range>,
         /// In whose stead the person asks.
         shown_to: ShownTo,
     },

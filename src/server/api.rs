@@ -26,7 +26,7 @@ use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
 use crate::engine::handling::Mode;
 use crate::engine::limits::WAIT_SECONDS_MAX;
-use crate::engine::mail::{Command, PostOptions, Reply, Second};
+use crate::engine::mail::{Command, PostOptions, ReadOptions, Reply, Second};
 use crate::engine::trace::ShownTo;
 use crate::engine::{self, DEFAULT_PROJECT, Kind, Timestamp, Who, agents, receipts, shown};
 use crate::tools::messages::Posted;
@@ -192,11 +192,11 @@ pub(super) async fn read(
     let wait_ms = (wait_seconds * 1_000.0).round() as u32;
     let command = Command::Read {
         agent,
-        from,
-        channel: None,
-        limit,
-        after: None,
-        earlier: false,
+        options: Some(Box::new(ReadOptions {
+            from,
+            limit,
+            ..ReadOptions::default()
+        })),
         room: None,
         wait_ms,
         second: Second::Supersedes,

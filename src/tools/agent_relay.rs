@@ -344,11 +344,13 @@ fn read(given: &mut Values<'_>) -> Command {
     let limit = given.integer("limit");
     let command = mail::Command::Read {
         agent: None,
-        from: given.text("from"),
-        channel: given.text("channel"),
-        limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
-        after: given.id(AFTER.name),
-        earlier: !given.boolean("unread_only"),
+        options: Some(Box::new(mail::ReadOptions {
+            from: given.text("from"),
+            channel: given.text("channel"),
+            limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
+            after: given.id(AFTER.name),
+            earlier: !given.boolean("unread_only"),
+        })),
         room: given.room(FORM),
         wait_ms: 0,
         second: Second::Supersedes,

@@ -185,9 +185,14 @@ fn posted(reply: &Reply, texts: &mut Texts<'_>) {
 
 fn read(given: &mut Values<'_>) -> Command {
     let mut command = mail::Command::read_all(given.text("for"), given.wait_ms("wait_seconds"));
-    if let mail::Command::Read { room, after, .. } = &mut command {
+    if let mail::Command::Read { room, options, .. } = &mut command {
         *room = given.room(FORM);
-        *after = given.id(AFTER.name);
+        *options = given.id(AFTER.name).map(|after| {
+            Box::new(mail::ReadOptions {
+                after: Some(after),
+                ..mail::ReadOptions::default()
+            })
+        });
     }
     command.into()
 }

@@ -354,11 +354,11 @@ fn send(to: String, given: &mut Values<'_>, options: PostOptions) -> Command {
 fn read(limit: u32, wait_ms: u32, given: &mut Values<'_>) -> Command {
     let command = mail::Command::Read {
         agent: None,
-        from: None,
-        channel: None,
-        limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
-        after: given.id(AFTER.name),
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
+            after: given.id(AFTER.name),
+            ..mail::ReadOptions::default()
+        })),
         room: given.room(FORM),
         wait_ms,
         second: Second::IsRefused,

@@ -10,8 +10,8 @@ use super::*;
 
 fn given(after: &str, wait_ms: u32) -> Command {
     let mut read = mail::Command::read_all(Some("dev-a".to_owned()), wait_ms);
-    if let mail::Command::Read { after: named, .. } = &mut read {
-        *named = Some(after.to_owned());
+    if let mail::Command::Read { options, .. } = &mut read {
+        options.get_or_insert_default().after = Some(after.to_owned());
     }
     read.into()
 }
@@ -315,8 +315,8 @@ fn what_is_past_its_deadline_does_not_come_again_and_what_is_not_expires_still()
     confirm(&mut relay, 10);
     relay.timeout_at(CANCEL_GRACE_MS);
     let mut command = after(1);
-    if let Command::Mail(mail::Command::Read { from, .. }) = &mut command {
-        *from = Some("pm".to_owned());
+    if let Command::Mail(mail::Command::Read { options, .. }) = &mut command {
+        options.get_or_insert_default().from = Some("pm".to_owned());
     }
     relay.events();
     let effects = relay.call(A, 11, command);

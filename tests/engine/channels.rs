@@ -59,11 +59,10 @@ fn joined(events: &[Event]) -> Vec<(String, String)> {
 fn read_channel(agent: &str, channel: &str, wait_ms: u32) -> Command {
     Command::Mail(mail::Command::Read {
         agent: Some(agent.to_owned()),
-        from: None,
-        channel: Some(channel.to_owned()),
-        limit: None,
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            channel: Some(channel.to_owned()),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
         wait_ms,
         second: mail::Second::Supersedes,

@@ -430,11 +430,10 @@ fn a_transient_agent_leaves_its_groups_and_channels() {
     let channel = Some("own".to_owned());
     let read = mail::Command::Read {
         agent: None,
-        from: None,
-        channel,
-        limit: None,
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            channel,
+            ..mail::ReadOptions::default()
+        })),
         room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,

@@ -255,11 +255,10 @@ fn what_has_expired_is_not_shown_among_what_was_handed_over_before() {
     relay.timeout_at(1_000);
     let asked = mail::Command::Read {
         agent: None,
-        from: None,
-        channel: None,
-        limit: None,
-        after: None,
-        earlier: true,
+        options: Some(Box::new(mail::ReadOptions {
+            earlier: true,
+            ..mail::ReadOptions::default()
+        })),
         room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,

@@ -427,11 +427,11 @@ fn an_agent_finds_nothing_of_what_is_held_for_it() {
     let listed = |relay: &mut Relay| {
         let asked = records::Command::List {
             of: records::Of::All,
-            range: records::Range {
+            range: Box::new(records::Range {
                 before: None,
                 after: None,
                 limit: 10,
-            },
+            }),
             shown_to: ShownTo::Agent(name("dev-a")),
         };
         let effects = relay.call(PERSON, ANY, asked.into());

@@ -105,11 +105,11 @@ fn said(project: &str) -> Vec<Command> {
     );
     said.push(Command::Mail(mail::Command::Read {
         agent: None,
-        from: Some(of("dev-a")),
-        channel: Some(of("#general")),
-        limit: None,
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            from: Some(of("dev-a")),
+            channel: Some(of("#general")),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,
@@ -264,12 +264,11 @@ fn a_reader_names_somebody_who_has_gone_as_it_is_called_there_or_with_the_relays
         relay.now = START.plus_millis(TRANSIENT_MS);
         let read = mail::Command::Read {
             agent: None,
-            from: Some(from.to_owned()),
-            channel: None,
-            after: None,
-            earlier: false,
+            options: Some(Box::new(mail::ReadOptions {
+                from: Some(from.to_owned()),
+                ..mail::ReadOptions::default()
+            })),
             room: None,
-            limit: None,
             wait_ms: 0,
             second: mail::Second::Supersedes,
         };

@@ -502,11 +502,10 @@ fn a_message_on_its_way_to_a_node_can_be_answered_and_is_shown_to_nobody_else() 
     );
     let look_back = mail::Command::Read {
         agent: Some("dev-a".to_owned()),
-        from: None,
-        channel: None,
-        limit: None,
-        after: None,
-        earlier: true,
+        options: Some(Box::new(mail::ReadOptions {
+            earlier: true,
+            ..mail::ReadOptions::default()
+        })),
         room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,

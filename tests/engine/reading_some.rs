@@ -11,12 +11,12 @@ use super::*;
 fn some(from: Option<&str>, limit: Option<usize>, wait_ms: u32) -> Command {
     Command::Mail(mail::Command::Read {
         agent: Some("dev-a".to_owned()),
-        from: from.map(str::to_owned),
-        channel: None,
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            from: from.map(str::to_owned),
+            limit: limit.and_then(NonZeroUsize::new),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
-        limit: limit.and_then(NonZeroUsize::new),
         wait_ms,
         second: mail::Second::Supersedes,
     })
@@ -26,12 +26,11 @@ fn some(from: Option<&str>, limit: Option<usize>, wait_ms: u32) -> Command {
 fn alone(agent: &str, wait_ms: u32) -> Command {
     Command::Mail(mail::Command::Read {
         agent: Some(agent.to_owned()),
-        from: None,
-        channel: None,
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            limit: NonZeroUsize::new(1),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
-        limit: NonZeroUsize::new(1),
         wait_ms,
         second: mail::Second::IsRefused,
     })
@@ -207,12 +206,12 @@ fn a_wait_that_is_to_be_the_only_one_for_an_inbox_is_refused_beside_another() {
 fn of_channel(channel: &str, limit: Option<usize>, wait_ms: u32) -> Command {
     Command::Mail(mail::Command::Read {
         agent: Some("dev-a".to_owned()),
-        from: None,
-        channel: Some(channel.to_owned()),
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            channel: Some(channel.to_owned()),
+            limit: limit.and_then(NonZeroUsize::new),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
-        limit: limit.and_then(NonZeroUsize::new),
         wait_ms,
         second: mail::Second::Supersedes,
     })
@@ -286,12 +285,12 @@ fn a_read_of_a_channel_and_a_sender_takes_what_fits_both() {
     }
     let both = mail::Command::Read {
         agent: Some("dev-a".to_owned()),
-        from: Some("@pm".to_owned()),
-        channel: Some("#one".to_owned()),
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            from: Some("@pm".to_owned()),
+            channel: Some("#one".to_owned()),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
-        limit: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,
     };
@@ -302,12 +301,13 @@ fn a_read_of_a_channel_and_a_sender_takes_what_fits_both() {
 fn with_earlier(from: Option<&str>, limit: Option<usize>, wait_ms: u32) -> Command {
     Command::Mail(mail::Command::Read {
         agent: Some("dev-a".to_owned()),
-        from: from.map(str::to_owned),
-        channel: None,
-        after: None,
-        earlier: true,
+        options: Some(Box::new(mail::ReadOptions {
+            from: from.map(str::to_owned),
+            earlier: true,
+            limit: limit.and_then(NonZeroUsize::new),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
-        limit: limit.and_then(NonZeroUsize::new),
         wait_ms,
         second: mail::Second::Supersedes,
     })

@@ -382,8 +382,8 @@ fn what_was_handed_over_before_is_shown_as_far_as_it_fits_beside_the_new() {
     relay.call(B, 12, post(Some("pm"), "dev-a", "new"));
     let look_back = |bytes| {
         let mut read = read_within("dev-a", bytes);
-        if let Command::Mail(mail::Command::Read { earlier, .. }) = &mut read {
-            *earlier = true;
+        if let Command::Mail(mail::Command::Read { options, .. }) = &mut read {
+            options.get_or_insert_default().earlier = true;
         }
         read
     };

@@ -384,11 +384,10 @@ fn what_is_deferred_is_not_shown_among_what_was_handed_over_before() {
     let read = |relay: &mut Relay| {
         let read = mail::Command::Read {
             agent: None,
-            from: None,
-            channel: None,
-            limit: None,
-            after: None,
-            earlier: true,
+            options: Some(Box::new(mail::ReadOptions {
+                earlier: true,
+                ..mail::ReadOptions::default()
+            })),
             room: None,
             wait_ms: 0,
             second: mail::Second::Supersedes,

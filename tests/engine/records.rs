@@ -48,6 +48,7 @@ impl Relay {
 
     fn finds(&mut self, of: Of, range: Range) -> Result<Vec<MessageId>, Refusal> {
         let shown_to = ShownTo::Person;
+        let range = Box::new(range);
         let answer = self.answer(PERSON, Asked::List { of, range, shown_to })?;
         let Answer::Listed(records) = answer else {
             panic!("{answer:?}");

@@ -168,11 +168,10 @@ fn what_there_is_no_room_for_stays_with_the_worker_until_there_is() {
     assert_eq!(relay.waits_for("tester").len(), 2);
     let one = Command::Mail(mail::Command::Read {
         agent: Some("pm".to_owned()),
-        from: None,
-        channel: None,
-        limit: std::num::NonZeroUsize::new(1),
-        after: None,
-        earlier: false,
+        options: Some(Box::new(mail::ReadOptions {
+            limit: std::num::NonZeroUsize::new(1),
+            ..mail::ReadOptions::default()
+        })),
         room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,

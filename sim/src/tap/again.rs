@@ -51,13 +51,17 @@ impl Tap {
     /// Forgets that a read asks for something again, or finds what it asked for before.
     pub(super) fn mistake_what_is_asked_again(&mut self, command: &mut Command) {
         self.again.beside.clear();
-        let Command::Mail(mail::Command::Read { after, limit, .. }) = command else {
+        let Command::Mail(mail::Command::Read {
+            options: Some(options),
+            ..
+        }) = command
+        else {
             return;
         };
         if self.has(Bug::AfterIgnored) {
-            *after = None;
+            options.after = None;
         }
-        let (Some(of), Some(after), None) = (&self.reads, after, limit) else {
+        let (Some(of), Some(after), None) = (&self.reads, &options.after, options.limit) else {
             return;
         };
         let key = (of.clone(), after.clone());
@@ -73,14 +77,17 @@ impl Tap {
     pub(super) fn forgets(&self, input: &Input) -> Option<Effect> {
         let Input::Call {
             call,
-            command: Command::Mail(mail::Command::Read {
-                after: Some(after), ..
-            }),
+            command:
+                Command::Mail(mail::Command::Read {
+                    options: Some(options),
+                    ..
+                }),
             ..
         } = input
         else {
             return None;
         };
+        let after = options.after.as_ref()?;
         let (given, oldest) = (after.clone(), None);
         let refusal = Refusal::Mail(mail::Refusal::NotRemembered { given, oldest });
         self.has(Bug::SeenForgotten).then_some(Effect::Reply {

@@ -145,7 +145,10 @@ impl Tap {
             {
                 *wait_ms -= 1_000
             }
-            Command::Mail(mail::Command::Read { from, .. }) if self.has(Bug::SenderIgnored) => *from = None,
+            Command::Mail(mail::Command::Read {
+                options: Some(options),
+                ..
+            }) if self.has(Bug::SenderIgnored) => options.from = None,
             Command::Mail(mail::Command::Post {
                 options: Some(options),
                 ..
@@ -153,15 +156,17 @@ impl Tap {
                 options.reply_to = None;
                 options.thread = None;
             }
-            Command::Mail(mail::Command::Read { from, limit, .. })
-                if self.has(Bug::FilterForgets) || self.has(Bug::FilterReorders) =>
-            {
-                self.widen(from, limit);
+            Command::Mail(mail::Command::Read {
+                options: Some(options),
+                ..
+            }) if self.has(Bug::FilterForgets) || self.has(Bug::FilterReorders) => {
+                self.widen(options);
             }
-            Command::Mail(mail::Command::Read { channel, .. })
-                if self.has(Bug::ReadDoesNotJoin) && channel.is_some() =>
-            {
-                *channel = Some(NEVER_USED.to_owned());
+            Command::Mail(mail::Command::Read {
+                options: Some(options),
+                ..
+            }) if self.has(Bug::ReadDoesNotJoin) && options.channel.is_some() => {
+                options.channel = Some(NEVER_USED.to_owned());
             }
             Command::Mail(mail::Command::Read { room, .. }) if self.has(Bug::RoomIgnored) => *room = None,
             Command::Mail(mail::Command::Read { second, .. }) if self.has(Bug::WaitsBeside) => {

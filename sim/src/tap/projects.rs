@@ -35,10 +35,14 @@ impl Tap {
                 }
             }
             Command::Mail(mail::Command::Read {
-                channel: Some(channel),
+                options: Some(options),
                 ..
-            }) if self.has(Bug::ChannelShared) && parted(&whole(own, channel)).1 == CHANNEL => {
-                *channel = format!("{SHARED}:{CHANNEL}");
+            }) if self.has(Bug::ChannelShared) => {
+                let channel = options.channel.as_mut();
+                let is_shared = |channel: &&mut String| parted(&whole(own, channel)).1 == CHANNEL;
+                if let Some(channel) = channel.filter(is_shared) {
+                    *channel = format!("{SHARED}:{CHANNEL}");
+                }
             }
             Command::Groups(
                 groups::Command::Create { name: group, .. }

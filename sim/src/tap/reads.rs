@@ -72,11 +72,11 @@ impl Tap {
             self.asks.insert(call, (to, wait_ms));
             *command = Command::Mail(mail::Command::Read {
                 agent: None,
-                from: None,
-                channel: self.has(Bug::AnswerLeftToOthers).then(|| NEVER_USED.to_owned()),
-                limit: NonZeroUsize::new(1),
-                after: None,
-                earlier: false,
+                options: Some(Box::new(mail::ReadOptions {
+                    channel: self.has(Bug::AnswerLeftToOthers).then(|| NEVER_USED.to_owned()),
+                    limit: NonZeroUsize::new(1),
+                    ..mail::ReadOptions::default()
+                })),
                 room: None,
                 wait_ms,
                 second: mail::Second::Supersedes,
@@ -85,13 +85,13 @@ impl Tap {
     }
 
     /// Has a read that asks for one sender's messages take all, and keeps in mind what it asked for.
-    pub(super) fn widen(&mut self, from: &mut Option<String>, limit: &mut Option<NonZeroUsize>) {
+    pub(super) fn widen(&mut self, options: &mut mail::ReadOptions) {
         self.only = Only {
-            from: from.take(),
-            limit: limit.map(NonZeroUsize::get),
+            from: options.from.take(),
+            limit: options.limit.map(NonZeroUsize::get),
         };
         if self.only.from.is_some() {
-            *limit = None;
+            options.limit = None;
         }
     }
 

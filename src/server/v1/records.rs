@@ -342,6 +342,7 @@ pub(super) async fn list_for(
     range: Range,
     shown_to: ShownTo,
 ) -> Result<Vec<Record>, Failure> {
+    let range = Box::new(range);
     let list = Command::List { of, range, shown_to };
     let engine::Reply::Records(Reply::Listed(records)) = asked.call(Who::Person, list).await? else {
         unreachable!("messages are asked for")

@@ -41,14 +41,16 @@ impl<'a> History<'a> {
             earlier: false,
             question: None,
         };
+        let everything = mail::ReadOptions::default();
         match command {
-            Command::Mail(mail::Command::Read {
-                from,
-                channel,
-                limit,
-                earlier,
-                ..
-            }) => {
+            Command::Mail(mail::Command::Read { options, .. }) => {
+                let mail::ReadOptions {
+                    from,
+                    channel,
+                    limit,
+                    after: _,
+                    earlier,
+                } = options.as_deref().unwrap_or(&everything);
                 let from = from.as_deref().map(|from| from.strip_prefix('@').unwrap_or(from));
                 wanted.from = from.and_then(|from| match from {
                     "user" => Some(AgentName::person()),

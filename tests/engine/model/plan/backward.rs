@@ -104,7 +104,7 @@ impl Plan {
             }
             3 => records::Command::Get { message, shown_to }.into(),
             _ => {
-                let (of, range) = (self.of(rng), self.range(rng));
+                let (of, range) = (self.of(rng), Box::new(self.range(rng)));
                 records::Command::List { of, range, shown_to }.into()
             }
         }

@@ -150,18 +150,25 @@ impl Plan {
         let from = self.sender();
         let channel = self.rng.percent(self.choosy / 2).then(|| self.channel());
         let choosy = self.choosy;
-        Command::Mail(mail::Command::Read {
-            agent,
+        // In this order, so that a seed draws what it always drew.
+        let (after, earlier, room) = (self.after(), self.rng.percent(choosy), self.room());
+        let is_limited = self.rng.percent(choosy);
+        let limit = if is_limited {
+            NonZeroUsize::new(1 + self.rng.index(3))
+        } else {
+            None
+        };
+        let options = mail::ReadOptions {
             from,
             channel,
-            after: self.after(),
-            earlier: self.rng.percent(choosy),
-            room: self.room(),
-            limit: if self.rng.percent(choosy) {
-                NonZeroUsize::new(1 + self.rng.index(3))
-            } else {
-                None
-            },
+            limit,
+            after,
+            earlier,
+        };
+        Command::Mail(mail::Command::Read {
+            agent,
+            options: Some(Box::new(options)),
+            room,
             wait_ms: if self.rng.percent(self.patient) {
                 self.rng.pick(&WAITS_MS)
             } else {
@@ -337,11 +344,11 @@ impl Plan {
             4 => Of::Between(agent(9).to_string(), agent(10).to_string()),
             _ => Of::All,
         };
-        let range = Range {
+        let range = Box::new(Range {
             before: (digit(11) % 4 == 0).then(|| message.clone()),
             after: (digit(11) % 4 == 1).then_some(message),
             limit: [0, 2, 5, usize::MAX][digit(12) % 4],
-        };
+        });
         own(records::Command::List { of, range, shown_to })
     }
 

@@ -117,11 +117,7 @@ impl Model {
     ) -> Result<Vec<Effect>, Refusal> {
         let mail::Command::Read {
             agent,
-            from,
-            channel,
-            limit,
-            after,
-            earlier,
+            options,
             room,
             wait_ms,
             second,
@@ -129,6 +125,13 @@ impl Model {
         else {
             unreachable!("it is a read")
         };
+        let mail::ReadOptions {
+            from,
+            channel,
+            limit,
+            after,
+            earlier,
+        } = options.map(|options| *options).unwrap_or_default();
         let agent = self.speaker(open, NamedAs::Reader, agent.as_deref())?;
         let wanted = Wanted {
             from: self.sender_to_read(&agent, from.as_deref())?,

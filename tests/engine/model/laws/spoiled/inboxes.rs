@@ -121,11 +121,16 @@ fn ask_for(spoiled: &mut Spoiled, asked: &Asked<'_>, change: impl Fn(&mut mail::
 
 fn more_than_asked_for(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     ask_for(spoiled, history.asks(showing(history, 2)?), |read| {
-        if let mail::Command::Read { limit, .. } = read {
-            *limit = NonZeroUsize::new(1);
-        }
+        options_of(read).limit = NonZeroUsize::new(1);
     });
     Some(())
+}
+
+fn options_of(read: &mut mail::Command) -> &mut mail::ReadOptions {
+    let mail::Command::Read { options, .. } = read else {
+        panic!("{read:?} is no read")
+    };
+    options.get_or_insert_default()
 }
 
 fn of_read<'h, 'a>(history: &'h History<'a>) -> Option<&'h Shown<'a>> {
@@ -134,18 +139,14 @@ fn of_read<'h, 'a>(history: &'h History<'a>) -> Option<&'h Shown<'a>> {
 
 fn what_was_to_be_kept_back(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     ask_for(spoiled, history.asks(of_read(history)?), |read| {
-        if let mail::Command::Read { from, .. } = read {
-            *from = Some("somebody".to_owned());
-        }
+        options_of(read).from = Some("somebody".to_owned());
     });
     Some(())
 }
 
 fn what_another_channel_got(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     ask_for(spoiled, history.asks(of_read(history)?), |read| {
-        if let mail::Command::Read { channel, .. } = read {
-            *channel = Some("#nowhere".to_owned());
-        }
+        options_of(read).channel = Some("#nowhere".to_owned());
     });
     Some(())
 }
@@ -197,9 +198,7 @@ fn read_in_other_words(history: &History<'_>, spoiled: &mut Spoiled) -> Option<(
 
 fn read_of_another_sender(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     ask_for(spoiled, history.asks(with_earlier(history, 1)?), |read| {
-        if let mail::Command::Read { from, .. } = read {
-            *from = Some("somebody".to_owned());
-        }
+        options_of(read).from = Some("somebody".to_owned());
     });
     Some(())
 }
@@ -213,9 +212,7 @@ fn read_in_no_order(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> 
 
 fn read_without_being_asked_for(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     ask_for(spoiled, history.asks(with_earlier(history, 1)?), |read| {
-        if let mail::Command::Read { earlier, .. } = read {
-            *earlier = false;
-        }
+        options_of(read).earlier = false;
     });
     Some(())
 }

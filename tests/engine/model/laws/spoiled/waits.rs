@@ -97,8 +97,12 @@ fn for_what_is_there(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()>
         is_read && history.was_open(asked.session, asked.step) && !at_once && there
     })?;
     spoiled.change_read(asked.step, |read| {
-        if let mail::Command::Read { from, channel, .. } = read {
-            (*from, *channel) = (None, None);
+        if let mail::Command::Read {
+            options: Some(options),
+            ..
+        } = read
+        {
+            (options.from, options.channel) = (None, None);
         }
     });
     Some(())
