@@ -26,11 +26,15 @@ use tokio::io::{
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::calls::{Calls, UNDER_WAY_MAX, Unusable};
 use super::relay::{AskError, Relay};
 use super::*;
 use crate::tools::Toolsets;
+
+/// Longer than anything may take.
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// More than all that a test writes.
 const ROOM: usize = 1 << 20;
@@ -257,9 +261,10 @@ impl Agent {
         self.write(&format!("{message}\n")).await;
     }
 
-    /// Waits for the next line.
+    /// Waits for the next line, which must come within an hour.
     async fn hears_any(&mut self) -> Value {
-        let line = self.stdout.next_line().await.expect("stdout is open");
+        let line = timeout(HOUR, self.stdout.next_line()).await;
+        let line = line.expect("a line within an hour").expect("stdout is open");
         serde_json::from_str(&line.expect("an answer")).expect("JSON")
     }
 

@@ -146,13 +146,19 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn a_program_that_does_not_tell_its_version_holds_up_nothing() {
     let desk = Desk::new();
-    let shell = "while :; do :; done";
+    let (started, shell) = (
+        desk.home.join("started"),
+        r#"echo $$ >"$HOME/started"; while :; do :; done"#,
+    );
     put_program(&desk, "zed", shell);
     let report = report(&desk, "zed", 3);
     assert_eq!(
         report["found"],
         json!({"program": desk.home.join("bin/zed"), "version": null})
     );
+    let process = fs::read_to_string(started).expect("it was asked");
+    let process = Path::new("/proc").join(process.trim());
+    until("it is ended", || !process.exists());
 }
 
 #[test]

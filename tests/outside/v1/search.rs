@@ -140,12 +140,14 @@ fn a_search_is_narrowed_to_a_channel_a_sender_and_a_part() {
 fn a_search_goes_through_all_that_is_kept() {
     let world = World::new();
     world.writes(&world.alice, "bob", "the needle");
-    world.writes(&world.bob, "alice", "nothing");
+    let nothing = world.writes(&world.bob, "alice", "nothing");
     // More than are looked at in one part.
     for _ in 0..1_100 {
         world.writes(&world.alice, "bob", "hay");
     }
     assert_eq!(world.found("q=NEEDLE", &world.bob), ["the needle"]);
+    let newer = format!("q=NEEDLE&after={nothing}");
+    assert_eq!(world.found(&newer, &world.bob), [""; 0], "no part goes past it");
     let all = world.seen("/v1/dm/conversations/all", &world.key);
     assert_eq!(
         (&all[0]["message_count"], all.as_array().map(Vec::len)),

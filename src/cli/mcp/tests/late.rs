@@ -1,23 +1,12 @@
 //! What comes late: an answer, or a cancellation.
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::connection::{ExchangeError, exchange};
 use super::*;
 
-/// Longer than anything may take.
-const HOUR: Duration = Duration::from_secs(3600);
-
 fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().expect("a text")
-}
-
-impl Agent {
-    /// Waits for the next line, which must come within an hour and be the answer to a request.
-    async fn hears_in_time(&mut self, id: u64) -> Value {
-        let heard = timeout(HOUR, self.hears(id)).await;
-        heard.expect("an answer within an hour")
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,13 +37,13 @@ async fn a_call_that_the_relay_does_not_answer_is_given_up_and_the_next_one_is_m
     let mut agent = Agent::start(&relay, ROOM).await;
     let started = Instant::now();
     agent.write(&(tool_call(1, "hang") + &tool_call(2, "b"))).await;
-    let answer = agent.hears_in_time(1).await;
+    let answer = agent.hears(1).await;
     assert_eq!(
         text(&answer),
         "Error: relay has not answered within 30 s, so the call may or may not have been carried out"
     );
     assert_eq!(started.elapsed().as_millis() / 10, 3_000);
-    assert_eq!(text(&agent.hears_in_time(2).await), "b");
+    assert_eq!(text(&agent.hears(2).await), "b");
     assert_eq!(
         relay.facts(),
         [asked(1, "hang"), Fact::BrokenOff(1), asked(2, "b")]
@@ -67,7 +56,7 @@ async fn a_wait_that_the_relay_does_not_answer_is_given_up_after_its_time() {
     let mut agent = Agent::start(&relay, ROOM).await;
     let started = Instant::now();
     agent.write(&tool_call(1, WAIT)).await;
-    let answer = agent.hears_in_time(1).await;
+    let answer = agent.hears(1).await;
     assert_eq!(
         text(&answer),
         "Error: relay has not answered within 90 s, so the call may or may not have been carried out"
@@ -85,10 +74,10 @@ async fn a_call_that_is_not_answered_is_given_up_long_after_the_end_of_stdin() {
     agent.stdin = None;
     let started = Instant::now();
     let late = "Error: relay has not answered within 30 s, so the call may or may not have been carried out";
-    assert_eq!(text(&agent.hears_in_time(1).await), late);
+    assert_eq!(text(&agent.hears(1).await), late);
     let ended =
         "Error: stdin ended and relay did not answer, so the call may or may not have been carried out";
-    assert_eq!(text(&agent.hears_in_time(2).await), ended);
+    assert_eq!(text(&agent.hears(2).await), ended);
     assert_eq!(started.elapsed().as_millis() / 10, 3_000);
     agent.bridge.await.expect("no panic").expect("an orderly end");
 }

@@ -1,12 +1,9 @@
 //! A stream of the relay's in which it tells of changes.
 
 use tokio::io::AsyncReadExt as _;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::*;
-
-/// Longer than anything may take.
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// How long a relay may say nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(60);

@@ -1,5 +1,9 @@
 //! How hooks and waiters end where something is out of the ordinary.
 
+use std::io::Read as _;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use serde_json::json;
@@ -139,6 +143,64 @@ fn of_the_waiters_of_a_program_that_wait_for_their_relay_one_stays() {
         "the process has not ended yet"
     );
     assert!(latest.is_waiting());
+}
+
+/// Stands before a relay, and breaks off the first connection over which something with a word in it is sent; returns its port.
+fn breaking_off_first(relay: u16, word: &'static str) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    let port = listener.local_addr().expect("it listens").port();
+    let is_broken_off = Arc::new(AtomicBool::new(false));
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", relay)) else {
+                continue;
+            };
+            let (mut from, mut to) = (
+                client.try_clone().expect("a socket"),
+                server.try_clone().expect("a socket"),
+            );
+            let is_broken_off = Arc::clone(&is_broken_off);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = from.read(&mut bytes) {
+                    let has_word = String::from_utf8_lossy(&bytes[..count]).contains(word);
+                    if has_word && !is_broken_off.swap(true, Ordering::SeqCst)
+                        || to.write_all(&bytes[..count]).is_err()
+                    {
+                        break;
+                    }
+                }
+                let _both = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+            });
+            let (mut from, mut to) = (server, client);
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        }
+    });
+    port
+}
+
+#[test]
+fn that_a_program_is_idle_is_told_again_where_nobody_heard_it() {
+    let relay = told();
+    let home = tempfile::tempdir().expect("there is room");
+    std::fs::create_dir(home.path().join("sessions")).expect("there is room");
+    let process = Sleeper::start();
+    let number = process.0.id().to_string();
+    let file = home.path().join(format!("sessions/{number}.json"));
+    std::fs::write(&file, r#"{"status": "busy"}"#).expect("there is room");
+    let directory = home.path().to_str().expect("its name is text");
+    let port = breaking_off_first(relay.port, "idle_prompt");
+    let variables = [("CLAUDE_PID", &*number), ("CLAUDE_CONFIG_DIR", directory)];
+    let waiter = Waiter::start(port, &variables);
+    until("it stands by", || {
+        programs(&relay).iter().any(|(_, can_be_woken)| *can_be_woken)
+    });
+    hook(&relay, &number, &event("UserPromptSubmit")).assert().code(0);
+    assert_eq!(programs(&relay), [("busy".to_owned(), true)]);
+    std::fs::write(&file, r#"{"status": "idle"}"#).expect("there is room");
+    until("it is idle", || programs(&relay) == [("idle".to_owned(), true)]);
+    send(&relay, "wake up");
+    assert_eq!(waiter.end().0, Some(2));
 }
 
 #[test]

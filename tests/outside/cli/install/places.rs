@@ -365,3 +365,34 @@ fn relay_is_named_alone_where_a_shell_finds_it() {
         "relay hook codex"
     );
 }
+
+#[test]
+fn of_several_files_that_an_editor_reads_the_first_that_is_there_is_changed() {
+    for is_global in [false, true] {
+        let desk = Desk::new();
+        let place = if is_global {
+            desk.home.join(".config/opencode")
+        } else {
+            desk.project.clone()
+        };
+        let [first, second] = ["opencode.json", "opencode.jsonc"].map(|name| place.join(name));
+        for file in [&first, &second] {
+            desk.write(file, "{}\n");
+        }
+        let before = desk.files();
+        let mut arguments = vec!["install", "--editor", "opencode", "--no-hooks"];
+        arguments.extend(is_global.then_some("--global"));
+        desk.relay(&arguments).assert().code(0);
+        assert!(
+            desk.json(&first)["mcp"]["relay"].is_object(),
+            "{}",
+            first.display()
+        );
+        let text = fs::read_to_string(&second).expect("it is there");
+        assert_eq!(text, "{}\n", "{}", second.display());
+        arguments[0] = "uninstall";
+        arguments.retain(|argument| *argument != "--no-hooks");
+        desk.relay(&arguments).assert().code(0);
+        assert_eq!(desk.files(), before);
+    }
+}
