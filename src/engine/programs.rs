@@ -246,7 +246,7 @@ impl Engine {
             if let Some(inbox) = self.inboxes.get_mut(&before) {
                 inbox.waiters.remove(&session);
             }
-            self.leaves(&before, session, Carrier::Hook, step);
+            self.leaves(&before, session, true, step);
         }
         let state = self.session_mut(session);
         state.agent = Some(agent.clone());

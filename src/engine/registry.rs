@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, Status, Use};
 use super::events::{Event, WaitEnd};
 use super::inbox::Inbox;
-use super::io::{Carrier, Effect, Sign};
+use super::io::{Effect, Sign};
 use super::limits::{PROFILE_BYTES_MAX, TRANSIENT_MS, UNNAMED_MS};
 use super::names::{AgentName, CallId, DEFAULT_PROJECT, PERSON, Role, SessionId, check_name, shown};
 use super::time::Timestamp;
@@ -177,14 +177,8 @@ impl Engine {
         self.tell_of_status(agent, before, step);
     }
 
-    /// Takes note that it has ended.
-    pub(super) fn leaves(
-        &mut self,
-        agent: &AgentName,
-        session: SessionId,
-        carrier: Carrier,
-        step: &mut Step<'_>,
-    ) {
+    /// Takes note that it has ended; `lasts` says that its client has left with it.
+    pub(super) fn leaves(&mut self, agent: &AgentName, session: SessionId, lasts: bool, step: &mut Step<'_>) {
         // A fenced session may end after its agent has gone.
         let Some(state) = self.agents.get(agent) else {
             return;
@@ -192,12 +186,6 @@ impl Engine {
         if !state.sessions.contains(&session) {
             return;
         }
-        let lasts = match carrier {
-            Carrier::Stream | Carrier::Hook => true,
-            // That of a process.
-            Carrier::Exchange => state.instance.is_some(),
-            Carrier::Node | Carrier::Wake => false,
-        };
         let before = self.status_of(agent, step.now);
         self.agent_mut(agent).sessions.remove(&session);
         if lasts {
@@ -205,6 +193,15 @@ impl Engine {
         }
         self.tell_of_status(agent, before, step);
         self.is_kept_no_more(agent, step.now);
+    }
+
+    /// Finds those for whom a session has spoken last, and whether each is there.
+    pub(super) fn spoken_for(&self, session: SessionId, now: Timestamp) -> Vec<(AgentName, Status)> {
+        let spoken_for = |(_, state): &(&AgentName, &Agent)| state.last_session == Some(session);
+        let agents = self.agents.iter().filter(spoken_for);
+        agents
+            .map(|(agent, _)| (agent.clone(), self.status_of(agent, now)))
+            .collect()
     }
 
     /// Takes note that what was there of an agent has ended; its sessions may still be there.

@@ -25,6 +25,8 @@ pub(super) struct Session {
     pub has_model: bool,
     /// It is bound to nobody yet, or to an agent that was given its name.
     pub unnamed: bool,
+    /// It is that of a process, which its client named, however many connections that has.
+    pub is_of_process: bool,
     /// The node whose connection it is, bound to nobody.
     pub node: Option<NodeId>,
     /// A later instance has taken its agent over.
@@ -34,6 +36,17 @@ pub(super) struct Session {
     pub waits: BTreeSet<CallId>,
     /// The program whose hooks it is.
     pub program: Option<Box<Program>>,
+}
+
+impl Session {
+    /// Tells whether its end says that its client has left: one that has a connection for each call ends them all the time.
+    fn lasts(&self) -> bool {
+        match self.carrier {
+            Carrier::Stream | Carrier::Hook => true,
+            Carrier::Exchange => self.is_of_process,
+            Carrier::Node | Carrier::Wake => false,
+        }
+    }
 }
 
 /// Why a session was not opened. Nothing was changed by it.
@@ -80,6 +93,7 @@ impl Engine {
             | Who::Program { .. } => None,
         };
         let unnamed = who == Who::Unnamed;
+        let is_of_process = matches!(&who, Who::Registered(registration) if registration.instance.is_some());
         let has_model = match who {
             Who::Agent(_) | Who::Unnamed | Who::Registered(_) => true,
             Who::Api(_) | Who::Person | Who::Node(_) | Who::Program { .. } => false,
@@ -142,6 +156,7 @@ impl Engine {
             person,
             has_model,
             unnamed,
+            is_of_process,
             node,
             fenced: false,
             handovers: VecDeque::new(),
@@ -204,13 +219,20 @@ impl Engine {
             self.node_closed(node, session, step);
         }
         self.sign_all(session, Sign::Ended(ending), step);
-        if let Some(Session {
-            agent: Some(agent),
-            carrier,
-            ..
-        }) = self.sessions.remove(&session)
-        {
-            self.leaves(&agent, session, carrier, step);
+        let state = &self.sessions[&session];
+        let (agent, lasts) = (state.agent.clone(), state.lasts());
+        let spoken_for = if agent.is_none() && lasts {
+            self.spoken_for(session, step.now)
+        } else {
+            Vec::new()
+        };
+        self.sessions.remove(&session);
+        if let Some(agent) = agent {
+            self.leaves(&agent, session, lasts, step);
+        }
+        for (agent, before) in spoken_for {
+            self.goes_offline(&agent);
+            self.tell_of_status(&agent, before, step);
         }
         step.note(Event::Closed { session, ending });
     }

@@ -229,6 +229,8 @@ fn a_post_that_waits_can_be_cancelled_and_ends_with_its_session() {
         assert_eq!(ask(&mut relay, A, 1, &message(1, 0, "pm", "dev-a")), NONE);
         assert_eq!(ends(&mut relay), NONE);
         assert_eq!(relay.engine.poll_timeout(), None);
+        // Who is spoken for by another session is there.
+        relay.call(C, 9, look("pm"));
         let answer = message(2, 0, "dev-a", "pm");
         assert_eq!(relay.post(B, 2, &answer), accepted(2, &answer));
         assert_eq!(relay.pending(), [1, 1, 0], "the question is there all the same");

@@ -109,6 +109,42 @@ fn an_agent_whose_last_session_has_ended_is_offline_at_once() {
     );
     relay.register(SessionId(14), registration("bob", Some(1)));
     assert_eq!(views(&mut relay, 7), active(&["bob", "dev-a"]), "it is back");
+    relay.close(SessionId(14), Ending::Orderly);
+    relay.open(connection, Carrier::Exchange, Some("bob"));
+    relay.call(connection, 8, look("bob"));
+    relay.close(connection, Ending::Orderly);
+    assert_eq!(
+        views(&mut relay, 9),
+        active(&["bob", "dev-a"]),
+        "this connection was none of its process"
+    );
+}
+
+#[test]
+fn who_was_spoken_for_by_a_stream_that_was_bound_to_nobody_is_offline_with_it() {
+    let mut relay = Relay::told_within(ROOMY);
+    let [stream, looker, own] = [11, 12, 13].map(SessionId);
+    relay.open(stream, Carrier::Stream, None);
+    relay.open(looker, Carrier::Stream, None);
+    relay.open(own, Carrier::Stream, Some("dev-a"));
+    let view = |relay: &mut Relay, call| {
+        let effects = relay.call(looker, call, list(None, false));
+        let views = listed_in(&effects).iter();
+        views.map(|view| view.status).collect::<Vec<_>>()
+    };
+    relay.call(stream, 1, wait("pm", 200_000));
+    relay.call(stream, 2, look("dev-a"));
+    assert_eq!(view(&mut relay, 3), [Status::Active; 3]);
+    let watch = watches::Command::Watch(watches::Watched::Agents);
+    relay.call(looker, 4, watch.into());
+    let effects = relay.close(stream, Ending::Broken);
+    let changed = Effect::Changed {
+        session: looker,
+        what: watches::Watched::Agents,
+    };
+    assert_eq!(effects, [changed]);
+    let others = [Status::Active, Status::Active, Status::Offline];
+    assert_eq!(view(&mut relay, 5), others, "dev-a has another session");
 }
 
 #[test]

@@ -144,6 +144,8 @@ fn a_closed_session_s_waits_are_never_answered() {
         relay.call(B, 2, wait("dev-b", WAIT_MS));
         assert_eq!(relay.close(B, ending), NONE);
         assert_eq!(relay.engine.poll_timeout(), None);
+        // Who is spoken for by another session is there.
+        relay.call(C, 9, look("dev-a"));
         assert_eq!(relay.post(A, 3, &nth(1)), accepted(3, &nth(1)));
         assert_eq!(relay.call(C, 4, read("dev-a")), [shown(4, [nth(1)])]);
     }

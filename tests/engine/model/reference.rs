@@ -232,6 +232,8 @@ struct Open {
     client: Option<ClientId>,
     agent: Option<AgentName>,
     person: bool,
+    /// Its client has named its process.
+    is_of_process: bool,
     /// A later instance has taken its agent over.
     fenced: bool,
 }

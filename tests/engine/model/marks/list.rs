@@ -317,6 +317,8 @@ marks! { Mark:
     Idle,
     /// A session begins of an agent that had left.
     ComesBack,
+    /// The stream has ended that spoke for an agent, and was bound to nobody.
+    LeavesUnbound,
     /// A bound session gives its own name without its project.
     BoundNamedItselfWithoutProject,
     /// An agent is registered that was not there.

@@ -519,7 +519,7 @@ impl Model {
             agent.leaves_at = Some(now.plus_millis(TRANSIENT_MS));
         }
         // A client that has a connection for each call ends them all the time, but for that of a process.
-        let lasts = open.carrier == Carrier::Stream || agent.instance.is_some();
+        let lasts = open.carrier == Carrier::Stream || open.is_of_process;
         agent.has_left |= lasts;
         let agent = agent.clone();
         let is_as_before = match self.status_of(now, &agent) {
@@ -529,6 +529,40 @@ impl Model {
         };
         if !is_as_before {
             self.changed.push(Changed::Agents(name.project().to_owned()));
+        }
+    }
+
+    /// What each agent is.
+    pub(super) fn all_statuses(&self, now: Timestamp) -> Vec<(AgentName, agents::Status)> {
+        let agents = self.agents.iter();
+        agents
+            .map(|agent| (agent.name.clone(), self.status_of(now, agent)))
+            .collect()
+    }
+
+    /// A stream that was bound to nobody has ended: those are gone for whom it was the last to speak, if nothing else of theirs is open.
+    pub(super) fn who_was_spoken_for_has_left(
+        &mut self,
+        now: Timestamp,
+        open: &Open,
+        before: &[(AgentName, agents::Status)],
+    ) {
+        if open.carrier != Carrier::Stream {
+            return;
+        }
+        for (name, before) in before {
+            let mut others = self.sessions.iter();
+            let has_others = others.any(|other| other.agent.as_ref() == Some(name) && !other.fenced);
+            let agent = self.agent(name).expect("nobody goes with a session");
+            if agent.last_session != Some(open.session) {
+                continue;
+            }
+            agent.has_left |= !has_others;
+            let agent = agent.clone();
+            if self.status_of(now, &agent) != *before {
+                self.marks.reach(Mark::LeavesUnbound);
+                self.changed.push(Changed::Agents(name.project().to_owned()));
+            }
         }
     }
 

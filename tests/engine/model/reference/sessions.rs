@@ -35,6 +35,7 @@ impl Model {
             carrier,
             agent: agent.clone(),
             person: *who == Who::Person,
+            is_of_process: matches!(who, Who::Registered(registration) if registration.instance.is_some()),
             fenced: false,
         });
         let known = agent.as_ref().and_then(|agent| self.agent(agent));
@@ -128,8 +129,12 @@ impl Model {
             self.marks.reach_if(doubt.is_overdue(), Mark::OverdueUndoneByEnd);
             self.undo(doubt.call, Sign::Ended(ending));
         }
+        let before = self.all_statuses(now);
         self.sessions.retain(|other| other.session != session);
-        self.has_left(now, &open);
+        match open.agent {
+            Some(_) => self.has_left(now, &open),
+            None => self.who_was_spoken_for_has_left(now, &open, &before),
+        }
         let effects = self.wake_all(now);
         self.marks
             .reach_if(effects.len() > 1, Mark::RedeliveredToTwoWaits);
