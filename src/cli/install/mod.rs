@@ -241,11 +241,15 @@ fn install(args: &Install) -> Result<End, InstallError> {
             }
             if let Some((path, members)) = &unapproved
                 && wanted.listed.contains(&APPROVED)
-                && !plan::is_named(&target, &APPROVED)
             {
-                wanted.listed.retain(|listed| *listed != APPROVED);
+                let does = if plan::is_named(&target, &APPROVED) {
+                    "starts relay without asking you"
+                } else {
+                    wanted.listed.retain(|listed| *listed != APPROVED);
+                    "asks you before it starts relay"
+                };
                 say(&format!(
-                    "{} asks you before it starts relay: the entry in {} has {}, which is not of relay install; look at what that runs",
+                    "{} {does}: the entry in {} has {}, which is not of relay install; look at what that runs",
                     editor.name,
                     path.display(),
                     members.join(", ")
@@ -384,6 +388,16 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         for beside in beside::entries(editor, &directories, None) {
             if is_relays(&beside.entry, editor.id) {
                 say(&format!("{}: {}", editor.name, beside.stays()));
+            }
+        }
+        for target in targets.iter().filter(|target| target.is_whole()) {
+            if let Some(end) = target.leads_out().filter(|_| target.path.exists()) {
+                let path = target.path.display();
+                say(&format!(
+                    "{}: {path} leads out of this project, to {}, and stays",
+                    editor.name,
+                    end.display()
+                ));
             }
         }
         let has_other = other.is_some();

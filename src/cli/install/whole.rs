@@ -88,7 +88,7 @@ pub fn install(
     Ok(Some(Change::new(target, was, Some(own.to_owned()), backup)))
 }
 
-/// Works out what uninstalling makes of a file; nothing if it is not relay's.
+/// Works out what uninstalling makes of a file; nothing if it is not relay's, or not of its project.
 ///
 /// # Errors
 ///
@@ -99,6 +99,9 @@ pub fn uninstall(
     what: What,
     own: &str,
 ) -> Result<Option<Change>, FileError> {
+    if target.leads_out().is_some() {
+        return Ok(None);
+    }
     let Some(was) = file::read(&target.path)?.filter(|was| is_own(what, Some(was))) else {
         return Ok(None);
     };

@@ -29,6 +29,34 @@ fn what_is_relays_as_a_whole_is_put_nowhere_outside_of_its_project() {
 }
 
 #[test]
+fn a_plugin_for_all_projects_stays_where_a_link_of_a_repository_leads_to_it() {
+    let desk = Desk::new();
+    let global = ["install", "--editor", "opencode", "--global"];
+    desk.relay(&global).assert().code(0);
+    let (own, link) = (
+        desk.home.join(".config/opencode/plugin"),
+        desk.project.join(".opencode/plugin"),
+    );
+    fs::create_dir_all(desk.project.join(".opencode")).expect("a directory");
+    symlink(&own, &link).expect("a link");
+    let before = desk.files();
+    let without_hooks = ["install", "--editor", "opencode", "--no-hooks", "--dry-run"];
+    desk.relay(&without_hooks).assert().code(0);
+    let told = desk
+        .relay(&["uninstall", "--editor", "opencode"])
+        .assert()
+        .code(3);
+    let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+    let line = format!(
+        "OpenCode: {} leads out of this project, to {}, and stays\n",
+        link.join("relay.js").display(),
+        own.join("relay.js").display()
+    );
+    assert!(told.contains(&line), "{told}");
+    assert_eq!(desk.files(), before);
+}
+
+#[test]
 fn what_is_relays_as_a_whole_does_not_take_the_place_of_what_a_link_leads_to() {
     let desk = Desk::new();
     let (link, file) = (
@@ -91,7 +119,11 @@ fn an_entry_that_runs_something_else_is_not_approved() {
         desk.write(&settings, &approved.to_string());
         let told = desk.relay(&["install", "--editor", "claude"]).assert().code(0);
         let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
-        assert!(!told.contains("asks you before it starts relay"), "{told}");
+        let line = line.replace(
+            "asks you before it starts relay",
+            "starts relay without asking you",
+        );
+        assert!(told.contains(&line), "{told}");
         assert_eq!(desk.json(&settings)["enabledMcpjsonServers"], json!(["relay"]));
     }
 }
