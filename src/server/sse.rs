@@ -44,7 +44,7 @@ use super::tool_calls::{self, Done, Shape};
 use super::wire::{Link, Sent};
 use super::{Shared, refuse, refuse_as};
 use crate::engine::watches::Watched;
-use crate::engine::{AgentName, Carrier, Ending, SessionId, uuid_v4};
+use crate::engine::{AgentName, Carrier, ClientId, Ending, SessionId, Who, uuid_v4};
 use crate::tools::{Client, Offer, Served};
 
 pub(super) use calls::message;
@@ -338,6 +338,7 @@ pub(super) async fn open(
         Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
     };
     let Asked { who, offer } = asked;
+    let is_unnamed = who == Who::Unnamed;
     if shared.stop.is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
     }
@@ -348,7 +349,12 @@ pub(super) async fn open(
     let old_id = headers
         .get("last-event-id")
         .and_then(|id| id.to_str().ok()?.parse().ok());
-    let id = old_id.unwrap_or_else(|| shared.streams.draw_id());
+    let id: Uuid = old_id.unwrap_or_else(|| shared.streams.draw_id());
+    if is_unnamed {
+        // By it a client that comes back has the agent that it was given.
+        let client = ClientId(format!("sse:{id}").into());
+        shared.owner.name_client(session, client);
+    }
     let (events, receiver) = mpsc::unbounded_channel();
     let unread = Arc::new(Unread::default());
     let stream = Arc::new(Stream {

@@ -115,3 +115,25 @@ fn a_cancellation_that_comes_when_its_client_has_come_back_still_undoes_the_answ
     reader.notify("notifications/cancelled", &json!({"requestId": 2}));
     assert_eq!(relay.session(Way::Http).read("dev-a").bodies(), ["again: m1"]);
 }
+
+#[test]
+fn who_was_given_a_name_has_it_still_when_its_client_comes_back() {
+    let relay = Relay::start_told();
+    let path = "?tools=agent-relay";
+    let mut unnamed = Session::open_at(relay.port, Way::Sse, path);
+    unnamed.call("relay_send", &json!({"to": "dev-a", "message": "one"}));
+    let mut dev_a = relay.session(Way::Http);
+    let name = dev_a.read("dev-a").messages()[0]["from"].clone();
+    let name = name.as_str().expect("a name");
+    assert!(name.starts_with("mcp-"), "{name}");
+    dev_a.post("dev-a", name, "for you alone");
+    unnamed.call("relay_inbox", &json!({}));
+    let request = Request::get(&format!("/sse{path}")).with("Last-Event-ID", unnamed.id());
+    let mut stream = EventStream::open(relay.connect(), &request);
+    stream.event();
+    unnamed.stream = Some(stream);
+    let again = unnamed.call("relay_inbox", &json!({}));
+    assert!(again.texts[0].contains("for you alone"), "{again:?}");
+    unnamed.call("relay_send", &json!({"to": "dev-a", "message": "two"}));
+    assert_eq!(dev_a.read("dev-a").messages()[0]["from"], name);
+}
