@@ -11,7 +11,7 @@
 //! - the processes of agent CLIs ([`super::hooks`]), the engine's, or the doors;
 //! - a connection's state, the calls that wait ([`super::orphans`]);
 //! - what is known of a stream's client ([`super::sse`]), or the table of streams, then the stream's outbox, or the calls that wait;
-//! - the engine's, the lines for stdout ([`super::log`]), under which nothing else is locked;
+//! - the engine's, the lines for stdout, then how they are written ([`super::log`]), under which nothing else is locked;
 //! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;
 //! - the engine's, which agents have had a session ([`super::known_agents`]), under which nothing else is locked;
 //! - the engine's, what agents say of their sessions ([`super::v1`]), what observers read ([`super::observers`]), under which nothing else is locked;

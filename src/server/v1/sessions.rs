@@ -108,14 +108,13 @@ pub(super) async fn say(asked: Asked) -> Answer {
     let mut known = known_agent(&asked).await?;
     let Say { r#type, payload } = asked.json()?;
     let kind = observers::checked("type", r#type, TYPE_BYTES_MAX)?;
-    let payload = payload.unwrap_or_else(|| json!({}));
+    // Before the lock, which the engine may wait for: all that was said is looked through.
+    let payload = redact_json(payload.unwrap_or_else(|| json!({})));
     let bytes = payload.to_string().len();
     if bytes > SESSION_EVENT_BYTES_MAX {
         let reason = format!("\"payload\" has {bytes} bytes; accepted: at most {SESSION_EVENT_BYTES_MAX}");
         return Err(Failure::invalid(reason));
     }
-    // Before the lock, which the engine may wait for: all that was said is looked through.
-    let payload = redact_json(payload);
     let owner = &asked.shared.owner;
     let at = owner.now();
     let mut said = loop {
