@@ -203,6 +203,21 @@ mod lines {
     }
 
     #[test]
+    fn the_line_of_a_message_whose_sender_waits_for_an_answer_is_there_meanwhile() {
+        for way in [Way::Sse, Way::Http] {
+            let relay = Relay::start();
+            let mut session = Session::open_at(relay.port, way, "?agent=pm&tools=agent-relay");
+            let arguments =
+                json!({"to": "dev-a", "message": "well?", "await_response": true, "timeout_ms": 60_000});
+            let asked = session.begin("relay_send", &arguments);
+            assert!(relay.line().ends_with("pm → dev-a [free] \"well?\""));
+            let mut answering = Session::open_at(relay.port, Way::Http, "?agent=dev-a&tools=agent-relay");
+            answering.call("relay_send", &json!({"to": "pm", "message": "yes"}));
+            assert!(session.finish(asked).texts.concat().contains("yes"));
+        }
+    }
+
+    #[test]
     fn the_lines_of_the_last_posts_are_shown_when_the_relay_ends() {
         let expected: Vec<String> = (0..10).map(|number| format!("\"{number}.\"")).collect();
         for signal in ["TERM", "INT", "HUP"].repeat(5) {

@@ -21,8 +21,8 @@ use hyper_util::rt::TokioIo;
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
 use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadBuf, ReadHalf,
-    WriteHalf, duplex, split,
+    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter, DuplexStream, Lines,
+    ReadBuf, ReadHalf, WriteHalf, duplex, split,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -232,6 +232,8 @@ impl Agent {
     async fn start_with(settings: Settings, relay: impl Connect, stdout_bytes: usize) -> Self {
         let (stdin, bridge_stdin) = duplex(ROOM);
         let (stdout, bridge_stdout) = duplex(stdout_bytes);
+        // As that of a process, it takes anything, and nothing has left before it is flushed.
+        let bridge_stdout = BufWriter::with_capacity(ROOM, bridge_stdout);
         let bridging = run(bridge_stdin, bridge_stdout, settings, relay);
         let mut agent = Self {
             stdin: Some(split(stdin).1),

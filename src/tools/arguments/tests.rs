@@ -1,6 +1,7 @@
 //! What arguments are checked for.
 
 use super::*;
+use crate::engine::handling::Mode;
 use crate::engine::{Command, mail};
 use crate::tools::{ReplyBytes, Texts, Toolsets, Waits};
 
@@ -109,6 +110,27 @@ fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_u
         told(json!({"a": "", "b": no_word})),
         "unknown b \"z\"; known bs: x, y"
     );
+}
+
+#[test]
+fn a_message_has_the_mode_that_its_sender_gives_by_every_tool_that_takes_one() {
+    let mut count = 0;
+    for tool in all().tools() {
+        if !tool.arguments.iter().any(|argument| argument.name == "mode") {
+            continue;
+        }
+        let mut arguments = good(tool, true);
+        arguments.0.retain(|(name, _)| name != "mode");
+        arguments.add("mode".into(), Given::Text("on-idle".into()));
+        let command = tool.command(arguments, ReplyBytes::UNBOUNDED);
+        let Ok(Command::Mail(mail::Command::Post { options, .. })) = command else {
+            panic!("{}: {command:?}", tool.name);
+        };
+        let mode = options.expect("it has some").handling.mode;
+        assert_eq!(mode, Some(Mode::OnIdle), "{}", tool.name);
+        count += 1;
+    }
+    assert_eq!(count, 4);
 }
 
 /// As models write them: a number and a truth as a text, a word in another case.

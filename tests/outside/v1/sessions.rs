@@ -35,7 +35,14 @@ fn an_agent_says_what_its_session_does_and_whoever_asks_is_shown_it() {
     };
     assert_eq!(types("", &world.bob), ["turn.started", "session.starting"]);
     assert_eq!(types("?limit=1", &world.key), ["turn.started"]);
-    assert_eq!(types("?type=session.starting", &world.bob), ["session.starting"]);
+    for more in ["", "&limit=1"] {
+        let query = format!("?type=session.starting{more}");
+        assert_eq!(
+            types(&query, &world.bob),
+            ["session.starting"],
+            "of that type alone"
+        );
+    }
     assert_eq!(types("?type=none", &world.bob), [""; 0]);
     let mut told = serde_json::from_str::<Value>(observer.read().expect("an event").to_text().expect("text"))
         .expect("JSON");

@@ -135,6 +135,26 @@ fn a_log_is_followed_until_its_worker_has_ended() {
 }
 
 #[test]
+fn what_changes_all_the_time_is_shown_now_and_then() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run(
+        r"printf 'clock 000\nlast'; while [ ! -e go ]; do sleep 0.01; done
+        for now in $(seq -f %03g 100); do printf '\033[A\rclock %s\n' $now; sleep 0.03; done",
+    );
+    crate::support::until("it is there", || scene.log().contains("last"));
+    let (code, shown, _) = std::thread::scope(|threads| {
+        let follows = threads.spawn(|| logs(&scene, &["w1", "-f"]));
+        std::fs::write(scene.path("go"), "").expect("there is room");
+        supervisor.last();
+        follows.join().expect("it ends")
+    });
+    assert_eq!(code, Some(0));
+    assert!(shown.ends_with("clock 100\nlast\n"), "{shown}");
+    let count = shown.matches("clock").count();
+    assert!(count < 20, "in three seconds {count} times: {shown}");
+}
+
+#[test]
 fn a_log_that_is_followed_is_shown_once_however_often_it_is_put_aside() {
     let scene = Scene::new();
     let asks = scene.path("asks");

@@ -11,6 +11,7 @@ use crate::engine::AgentName;
 #[derive(Clone)]
 struct Asked {
     relay: FakeRelay,
+    refuses: Arc<AtomicBool>,
     since: Instant,
     facts: Arc<Mutex<Vec<(usize, u64)>>>,
 }
@@ -19,6 +20,7 @@ impl Asked {
     fn new() -> Self {
         Self {
             relay: FakeRelay::default(),
+            refuses: Arc::default(),
             since: Instant::now(),
             facts: Arc::default(),
         }
@@ -67,7 +69,11 @@ impl Connect for Asked {
             let service = service_fn(|_| {
                 asked.note(number);
                 let answer = json!({"jsonrpc": "2.0", "id": "presence", "result": {}});
-                async move { Ok::<_, Infallible>(Response::new(answer.to_string())) }
+                let mut response = Response::new(answer.to_string());
+                if asked.refuses.load(Ordering::Relaxed) {
+                    *response.status_mut() = hyper::StatusCode::UNAUTHORIZED;
+                }
+                async move { Ok::<_, Infallible>(response) }
             });
             let http = hyper::server::conn::http1::Builder::new();
             let _ = http.serve_connection(TokioIo::new(theirs), service).await;
@@ -126,5 +132,18 @@ async fn a_relay_that_closes_each_connection_is_asked_less_and_less_often() {
     let in_the_last_ten = seconds.iter().filter(|second| **second >= 50).count();
     assert!((95..=105).contains(&seconds.len()), "{seconds:?}");
     assert!((9..=11).contains(&in_the_last_ten), "{seconds:?}");
+    staying.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_refuses_is_asked_again_every_five_seconds_until_it_lets_the_agent_in() {
+    let relay = Asked::new();
+    relay.refuses.store(true, Ordering::Relaxed);
+    let staying = relay.begin();
+    sleep(Duration::from_secs(12)).await;
+    relay.refuses.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(70)).await;
+    let seconds: Vec<u64> = relay.facts().into_iter().map(|(_, second)| second).collect();
+    assert_eq!(seconds, [0, 5, 10, 15, 75]);
     staying.abort();
 }

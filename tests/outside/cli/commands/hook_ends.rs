@@ -145,6 +145,42 @@ fn of_the_waiters_of_a_program_that_wait_for_their_relay_one_stays() {
     assert!(latest.is_waiting());
 }
 
+#[test]
+fn a_hook_whose_stdout_nobody_reads_has_shown_nothing() {
+    // A pipe whose reader has gone, and no stdout at all.
+    for is_closed in [false, true] {
+        let relay = told();
+        send(&relay, "look");
+        let mut shell = std::process::Command::new("sh");
+        let own = relay_command();
+        let closing = if is_closed { ">&-" } else { "" };
+        let runs = format!("exec \"$0\" hook claude --port \"$1\" {closing}");
+        shell.args(["-c", &runs]).arg(own.get_program());
+        shell.arg(relay.port.to_string());
+        for (name, value) in own.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let (reader, writer) = std::io::pipe().expect("the system has room for a pipe");
+        drop(reader);
+        shell
+            .env("CLAUDE_PID", PROCESS)
+            .env("RELAY_AGENT", "dev-a")
+            .stdin(Stdio::piped())
+            .stdout(writer);
+        let mut ran = shell.spawn().expect("it starts");
+        let mut stdin = ran.stdin.take().expect("it is piped");
+        let prompt = event("UserPromptSubmit").to_string();
+        stdin.write_all(prompt.as_bytes()).expect("it reads");
+        drop(stdin);
+        ran.wait().expect("it ends");
+        let shown = hook(&relay, PROCESS, &event("PostToolUse")).assert().code(0);
+        assert!(stdout_of(&shown).contains("| look"), "closed: {is_closed}");
+    }
+}
+
 /// Stands before a relay, and breaks off the first connection over which something with a word in it is sent; returns its port.
 fn breaking_off_first(relay: u16, word: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");

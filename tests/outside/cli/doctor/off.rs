@@ -284,3 +284,36 @@ fn what_is_off_is_told_of_a_relay_on_another_machine_and_not_of_another_program_
         }
     }
 }
+
+#[test]
+fn of_gemini_clis_settings_the_projects_count_for_more_than_those_of_its_user() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    install(&desk, "gemini", relay.port);
+    let of_project = desk.project.join(".gemini/settings.json");
+    let of_user = desk.home.join(".gemini/settings.json");
+    let well = desk.json(&of_project);
+    for (members, on, off) in [
+        ("hooksConfig", json!({"enabled": true}), json!({"enabled": false})),
+        (
+            "mcp",
+            json!({"allowed": ["relay"]}),
+            json!({"allowed": ["other"]}),
+        ),
+    ] {
+        for (own, users, is_well) in [(&on, &off, true), (&off, &on, false)] {
+            let mut settings = well.clone();
+            settings[members] = own.clone();
+            desk.write(&of_project, &settings.to_string());
+            desk.write(&of_user, &json!({members: users}).to_string());
+            let said = report(&desk, "gemini", i32::from(!is_well));
+            let to_do = said["to_do"].as_array().expect("an array");
+            assert_eq!(to_do.is_empty(), is_well, "{said}");
+            for line in to_do {
+                let line = line.as_str().expect("text");
+                assert!(line.starts_with(&of_project.display().to_string()), "{line}");
+            }
+        }
+    }
+}

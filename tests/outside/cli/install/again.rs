@@ -452,3 +452,18 @@ fn another_programs_entry_may_be_switched_off() {
     let doctor = desk.relay(&["doctor"]).assert();
     doctor.stdout(contains("switched off").not());
 }
+
+#[test]
+fn a_group_of_hooks_that_is_there_twice_is_there_once() {
+    let desk = Desk::new();
+    let settings = desk.project.join(".claude/settings.local.json");
+    let install = ["install", "--editor", "claude"];
+    desk.relay(&install).assert().code(0);
+    let installed = desk.json(&settings);
+    let mut doubled = installed.clone();
+    let groups = doubled["hooks"]["SessionStart"].as_array_mut().expect("groups");
+    groups.insert(0, groups[0].clone());
+    desk.write(&settings, &doubled.to_string());
+    desk.relay(&install).assert().code(0);
+    assert_eq!(desk.json(&settings)["hooks"], installed["hooks"]);
+}

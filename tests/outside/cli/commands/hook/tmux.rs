@@ -75,7 +75,7 @@ done
 "#;
 
 /// What relay runs in place of tmux: it writes down what is asked of that. Where the file `types` is there, a person types behind a text as soon
-/// as relay has seen that it was pasted.
+/// as relay has seen that it was pasted. Where `loses` is, the pane is gone when something is to be pasted.
 const ASKS: &str = r#"#!/bin/sh
 folder=${0%/*}
 echo "$*" >>"$folder/asked"
@@ -90,6 +90,15 @@ case $* in *capture-pane*)
     fi
     cat "$folder/shown"
     exit $code
+  fi ;;
+esac
+case $* in *paste-buffer*)
+  if [ -e "$folder/loses" ]; then
+    for word in "$@"; do
+      shift
+      case $word in %*) word=%99 ;; esac
+      set -- "$@" "$word"
+    done
   fi ;;
 esac
 exec tmux "$@"
@@ -429,4 +438,25 @@ fn a_hook_starts_a_waiter_only_where_its_person_wants_that() {
     gemini.wait().expect("it ends");
     until("it ends with its program", || waiters() == 0);
     until("it is gone", || programs(&relay).is_empty());
+}
+
+#[test]
+fn nothing_is_left_in_tmux_of_what_could_not_be_pasted() {
+    if !needs::TMUX.is_met_or_said() {
+        return;
+    }
+    let relay = told();
+    let pane = Pane::open("◇  Ready", "", "takes").stands_by(&relay);
+    std::fs::write(pane.file("loses"), "").expect("there is room");
+    send(&relay, "wake up");
+    until("it was tried, and something else was done", || {
+        let asked = pane.asked();
+        let behind = asked
+            .split_once("paste-buffer")
+            .map(|(_, behind)| behind.trim_end());
+        behind.is_some_and(|behind| behind.contains('\n'))
+    });
+    until("nothing is left of it", || {
+        pane.tmux(&["list-buffers"]).is_empty()
+    });
 }
