@@ -12,7 +12,6 @@ mod at_once;
 
 use std::fmt::Write as _;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,10 +25,6 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// How soon a descriptor that could not take a line, for want of room on a disk for instance, is tried again.
 const AGAIN: Duration = Duration::from_millis(500);
-
-/// How often it is looked whether another's write is over, before its end is slept for: most take a microsecond or two, and to sleep and
-/// to be woken takes longer.
-const LOOKS: u32 = 100;
 
 /// Room for lines that is kept when they are written, in bytes: a burst of some hundred.
 const ROOM_KEPT_BYTES: usize = 16 * 1024;
@@ -50,10 +45,6 @@ struct Shared {
     descriptor: Box<dyn AsFd + Send + Sync>,
     at_once: AtOnce,
     waiting: Mutex<Waiting>,
-    /// Somebody has taken lines, as it says there too: to be seen without the lock.
-    is_taken: AtomicBool,
-    /// Not all that was added is written or left to the thread: likewise.
-    is_behind: AtomicBool,
     /// There is something to be written, or nobody will add anything any more.
     added: Condvar,
     /// Something was written, or is left to the thread, or nothing will be.
@@ -144,8 +135,6 @@ impl LineQueue {
             at_once,
             descriptor: Box::new(descriptor),
             waiting: Mutex::default(),
-            is_taken: AtomicBool::new(false),
-            is_behind: AtomicBool::new(false),
             added: Condvar::new(),
             written: Condvar::new(),
         });
@@ -165,11 +154,6 @@ impl LineQueue {
         drop(self.put(write));
     }
 
-    /// Tells whether [`Self::write_at_once`] has something to do.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.shared().is_behind.load(Ordering::Acquire)
-    }
-
     /// Puts lines behind the others, unless nobody will ever read them.
     fn put(&self, write: impl FnOnce(&mut String)) -> Option<MutexGuard<'_, Waiting>> {
         let mut waiting = self.shared().waiting();
@@ -177,7 +161,6 @@ impl LineQueue {
             return None;
         }
         waiting.added += 1;
-        self.shared().is_behind.store(true, Ordering::Release);
         // A line behind one that was left out would be out of its place.
         if waiting.left_out > 0 {
             waiting.left_out += 1;
@@ -193,13 +176,11 @@ impl LineQueue {
     }
 
     /// Writes what was added, as far as the descriptor takes it at once, and leaves the rest to the thread. Returns when all that was
-    /// added before is written or left so, whoever writes it: it may wait for the write of another caller, then for one more. Tells how
-    /// many times something was added to what it wrote itself.
-    pub(crate) fn write_at_once(&self) -> u64 {
+    /// added before is written or left so, whoever writes it: it may wait for the write of another caller, then for one more.
+    pub(crate) fn write_at_once(&self) {
         let shared = self.shared();
         let mut waiting = shared.waiting();
         let own = waiting.added;
-        let mut together = 0;
         while waiting.written < own && waiting.left_to_thread < own && waiting.writer != Writer::Gone {
             match waiting.taken_by {
                 TakenBy::Nobody => {}
@@ -209,25 +190,25 @@ impl LineQueue {
                 }
                 // What was added is behind what the thread has in its hands.
                 TakenBy::Thread => {
-                    shared.leave_to_thread(&mut waiting);
-                    return together;
+                    waiting.left_to_thread = waiting.added;
+                    return;
                 }
             }
             // Only where there is room again: else each line that has none would be told of with a line.
             if waiting.text.is_empty() {
                 waiting.tell_left_out(shared.name);
             }
-            together += waiting.added - waiting.written;
-            let mut lines = shared.take(waiting, TakenBy::Caller);
+            let mut lines = waiting.take();
+            waiting.taken_by = TakenBy::Caller(lines.text.len());
+            drop(waiting);
             let is_written = shared.write_what_it_takes(&mut lines);
-            waiting = shared.put_back(lines);
+            waiting = shared.waiting();
+            waiting.put_back(lines);
             if !is_written {
-                self.wake(waiting);
-                return together;
+                return self.wake(waiting);
             }
         }
         shared.tell_flushers(waiting);
-        together
     }
 
     /// Adds whole lines, whatever room there is, and waits until they are written, but only so long for a descriptor that takes nothing.
@@ -262,10 +243,14 @@ impl LineQueue {
         if waiting.written < own && waiting.writer == Writer::NotStarted {
             // The system gives no thread, and these may be the last words.
             waiting.tell_left_out(shared.name);
-            let mut lines = shared.take(waiting, TakenBy::Caller);
+            let mut lines = waiting.take();
+            waiting.taken_by = TakenBy::Caller(lines.text.len());
+            drop(waiting);
             shared.write_until(lines.left(), until);
             lines.begun = lines.text.len();
-            shared.tell_flushers(shared.put_back(lines));
+            waiting = shared.waiting();
+            waiting.put_back(lines);
+            shared.tell_flushers(waiting);
         }
     }
 
@@ -275,7 +260,7 @@ impl LineQueue {
 
     /// Leaves what was added to the thread, and starts it where it does not run.
     fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
-        self.shared().leave_to_thread(&mut waiting);
+        waiting.left_to_thread = waiting.added;
         let is_awaited = std::mem::take(&mut waiting.is_awaited);
         if waiting.writer != Writer::Runs {
             let shared = Arc::clone(self.shared());
@@ -296,7 +281,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let mut waiting = self.shared.waiting();
         waiting.is_over = true;
-        self.shared.leave_to_thread(&mut waiting);
+        waiting.left_to_thread = waiting.added;
         drop(waiting);
         self.shared.added.notify_one();
     }
@@ -320,16 +305,14 @@ impl Lines {
 }
 
 impl Waiting {
-    /// Takes all lines out for somebody who is told how many bytes they are.
-    fn take(&mut self, by: impl FnOnce(usize) -> TakenBy) -> Lines {
+    /// Takes all lines out.
+    fn take(&mut self) -> Lines {
         let spare = std::mem::take(&mut self.spare);
-        let lines = Lines {
+        Lines {
             text: std::mem::replace(&mut self.text, spare),
             begun: std::mem::take(&mut self.begun),
             up_to: self.added - self.left_out,
-        };
-        self.taken_by = by(lines.text.len());
-        lines
+        }
     }
 
     /// Takes note of what is written, and puts what is left of it before what was added meanwhile.
@@ -366,28 +349,6 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes all lines, to be written without the lock.
-    fn take(&self, mut waiting: MutexGuard<'_, Waiting>, by: impl FnOnce(usize) -> TakenBy) -> Lines {
-        self.is_taken.store(true, Ordering::Relaxed);
-        waiting.take(by)
-    }
-
-    /// Puts back what is left of lines that were taken.
-    fn put_back(&self, lines: Lines) -> MutexGuard<'_, Waiting> {
-        let mut waiting = self.waiting();
-        waiting.put_back(lines);
-        self.is_taken.store(false, Ordering::Relaxed);
-        let is_behind = waiting.written < waiting.added && waiting.left_to_thread < waiting.added;
-        self.is_behind.store(is_behind, Ordering::Release);
-        waiting
-    }
-
-    /// Leaves to the thread what was added until now.
-    fn leave_to_thread(&self, waiting: &mut Waiting) {
-        waiting.left_to_thread = waiting.added;
-        self.is_behind.store(false, Ordering::Release);
-    }
-
     /// Has those who wait look at what is written, or that nothing will be.
     fn tell_flushers(&self, mut waiting: MutexGuard<'_, Waiting>) {
         let is_flushed = std::mem::take(&mut waiting.is_flushed);
@@ -398,19 +359,7 @@ impl Shared {
     }
 
     /// Waits until something was written, or left to the thread.
-    fn wait_for_turn<'a>(&'a self, waiting: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
-        drop(waiting);
-        for _ in 0..LOOKS {
-            if !self.is_taken.load(Ordering::Relaxed) {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        let mut waiting = self.waiting();
-        // Whoever has them by now may wait for long, and whose turn it was may have been left to the thread.
-        if !matches!(waiting.taken_by, TakenBy::Caller(_)) {
-            return waiting;
-        }
+    fn wait_for_turn<'a>(&self, mut waiting: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
         waiting.is_flushed = true;
         let woken = self.written.wait(waiting);
         woken.unwrap_or_else(PoisonError::into_inner)
@@ -441,10 +390,13 @@ impl Shared {
                 return;
             };
             waiting.tell_left_out(self.name);
-            let mut lines = self.take(waiting, |_| TakenBy::Thread);
+            let mut lines = waiting.take();
+            waiting.taken_by = TakenBy::Thread;
+            drop(waiting);
             let is_written = self.write(lines.left());
             lines.begun = lines.text.len();
-            let mut waiting = self.put_back(lines);
+            let mut waiting = self.waiting();
+            waiting.put_back(lines);
             if !is_written {
                 waiting.writer = Writer::Gone;
                 waiting.text = String::new();

@@ -242,45 +242,6 @@ fn what_a_caller_leaves_to_the_thread_is_waited_for_by_nobody() {
 }
 
 #[test]
-fn who_finds_the_thread_at_it_once_its_turn_has_come_waits_for_nobody() {
-    let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
-    let shared = queue.shared();
-    let taken = shared.take(shared.waiting(), |_| TakenBy::Thread);
-    let other = queue.clone();
-    end(std::thread::spawn(move || {
-        let shared = other.shared();
-        assert!(shared.wait_for_turn(shared.waiting()).taken_by == TakenBy::Thread);
-    }));
-    drop(shared.put_back(taken));
-    drop(slow);
-}
-
-#[test]
-fn all_that_was_added_until_then_is_written_together_and_nothing_is_behind_then() {
-    let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
-    assert!(!queue.is_behind());
-    for line in ["1\n", "2\n", "3\n"] {
-        keep(&queue, line);
-        assert!(queue.is_behind());
-    }
-    assert_eq!((queue.write_at_once(), queue.is_behind()), (3, false));
-    assert_eq!(queue.write_at_once(), 0);
-    // As long as somebody writes it, it is not written.
-    let closed = slow.gate.lock().expect("no panic");
-    let caller = write(&queue, "4\n");
-    until(&queue, has_taken(2));
-    assert!(queue.is_behind());
-    drop(closed);
-    end(caller);
-    assert!(!queue.is_behind());
-    // What is left to the thread is nobody's to write.
-    add(&queue, "5");
-    assert!(!queue.is_behind());
-    queue.flush(LONG);
-    assert_eq!(text_of(&slow.descriptor), "1\n2\n3\n4\n5\n");
-}
-
-#[test]
 fn the_thread_writes_nothing_while_a_caller_does_and_last_words_have_their_patience() {
     let (slow, queue) = slow_queue(tempfile::tempfile().expect("the system has room"));
     let closed = slow.gate.lock().expect("no panic");

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::IsTerminal as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Local, TimeZone, Utc};
@@ -19,16 +18,6 @@ pub trait MessageLog: Send + Sync {
 
     /// Writes what was taken, as far as that needs no wait, before its sender hears that it was accepted.
     fn write(&self) {}
-
-    /// Tells whether there is something to write.
-    fn is_behind(&self) -> bool {
-        false
-    }
-
-    /// Tells whether it is worth a turn of other connections to write what they add with it.
-    fn gathers(&self) -> bool {
-        false
-    }
 }
 
 /// What shows nothing.
@@ -43,10 +32,6 @@ struct StdoutLog {
     queue: LineQueue,
     /// Taken under the queue's own lock, and nowhere else.
     lines: Mutex<Lines<Local>>,
-    /// How many were written with the latest write.
-    together: AtomicU64,
-    /// How often it was asked whether to gather some.
-    asked: AtomicU64,
 }
 
 impl MessageLog for StdoutLog {
@@ -59,29 +44,9 @@ impl MessageLog for StdoutLog {
     }
 
     fn write(&self) {
-        let together = self.queue.write_at_once();
-        if together > 0 {
-            self.together.store(together, Ordering::Relaxed);
-        }
-    }
-
-    fn is_behind(&self) -> bool {
-        self.queue.is_behind()
-    }
-
-    fn gathers(&self) -> bool {
-        let tried = || {
-            self.asked
-                .fetch_add(1, Ordering::Relaxed)
-                .is_multiple_of(TRIED_EVERY)
-        };
-        self.together.load(Ordering::Relaxed) > 1 || tried()
+        self.queue.write_at_once();
     }
 }
-
-/// How often it is tried whether others add lines in a turn, while they do not: a turn costs somewhat less than a write, and where nobody
-/// else is ready, it gains nothing.
-const TRIED_EVERY: u64 = 16;
 
 /// How much of a body a line shows, in characters as a reader counts them.
 const PREVIEW_CHARACTERS: usize = 60;
@@ -106,8 +71,6 @@ pub fn stdout_log(banner: &str) -> (Box<dyn MessageLog>, LogEnd) {
     let log = StdoutLog {
         queue: queue.clone(),
         lines: Mutex::new(Lines::new(Local, colour)),
-        together: AtomicU64::new(0),
-        asked: AtomicU64::new(0),
     };
     (Box::new(log), LogEnd(queue))
 }

@@ -91,6 +91,8 @@ struct State {
     effects: Vec<Effect>,
     /// Empty; gives its room to the reports while others are carried out.
     reported: Vec<Input>,
+    /// Something was logged that is to be written when the lock is let go.
+    has_logged: bool,
     /// Messages that have arrived, to be freed when the lock is let go.
     spent: Vec<Arc<Vec<Delivery>>>,
     /// Calls that were not answered in their own step.
@@ -158,6 +160,7 @@ impl Owner {
             random,
             effects: Vec::new(),
             reported: Vec::new(),
+            has_logged: false,
             spent: Vec::new(),
             parked: BTreeMap::new(),
             requests: Requests::default(),
@@ -225,7 +228,7 @@ impl Owner {
         request: Option<Request<'_>>,
     ) -> Option<Outcome> {
         let call = CallId(self.number());
-        let outcome = self.with_lines_left(|state| {
+        self.with(|state| {
             if state.requests.was_cancelled(state.now, request) {
                 return None;
             }
@@ -251,24 +254,7 @@ impl Owner {
             let waiter = Waiter { answer: sender, key };
             state.parked.insert(call, waiter);
             Some(Outcome::Parked(Parked::new(self, call, answer)))
-        });
-        // An answer goes over a connection, which writes them before it.
-        if !matches!(outcome, Some(Outcome::Answered(_))) {
-            self.write_lines();
-        }
-        outcome
-    }
-
-    /// Returns where messages are shown. Whoever passes an answer on writes what was taken there first.
-    pub fn log(&self) -> &dyn MessageLog {
-        &*self.log
-    }
-
-    /// Writes what was taken there and is not written.
-    pub fn write_lines(&self) {
-        if self.log.is_behind() {
-            self.log.write();
-        }
+        })
     }
 
     /// Makes what follows the bytes of a reply, if something is handed over in it.
@@ -347,25 +333,22 @@ impl Owner {
 
     /// Takes the engine's lock for a piece of work, and looks after the reports before and after it.
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        let result = self.with_lines_left(work);
-        self.write_lines();
-        result
-    }
-
-    /// The same, for who writes what was logged.
-    fn with_lines_left<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = work(&mut state);
-        Self::let_go(state);
+        self.let_go(state);
         self.settle();
         result
     }
 
-    /// Lets the lock go, and only then frees the messages that have arrived.
-    fn let_go(mut state: Locked<'_>) {
+    /// Lets the lock go, and only then writes what was logged and frees the messages that have arrived.
+    fn let_go(&self, mut state: Locked<'_>) {
         let spent = std::mem::take(&mut state.spent);
+        let has_logged = std::mem::take(&mut state.has_logged);
         drop(state);
         drop(spent);
+        if has_logged {
+            self.log.write();
+        }
     }
 
     /// Carries out what was reported meanwhile, unless another thread is at it.
@@ -375,8 +358,7 @@ impl Owner {
                 Ok(state) => {
                     let mut state = self.guarded(state);
                     self.catch_up(&mut state);
-                    Self::let_go(state);
-                    self.write_lines();
+                    self.let_go(state);
                 }
                 // It looks again when it has let go.
                 Err(TryLockError::WouldBlock) => return,
@@ -438,6 +420,7 @@ impl Owner {
             now,
             wall_ahead_ms,
             effects,
+            has_logged,
             spent,
             parked,
             requests,
@@ -500,6 +483,7 @@ impl Owner {
                 }
                 Effect::Note(Event::Accepted { message, .. }) => {
                     self.log.add(&message);
+                    *has_logged = true;
                 }
                 Effect::Note(Event::Gone { agent }) => {
                     self.agents().is_gone(&agent);

@@ -411,8 +411,6 @@ pub struct Wire<S> {
     linger: Option<Pin<Box<Sleep>>>,
     /// When it is looked for again, after the peer has sent its last byte, and how often it was.
     look_again: Option<(Pin<Box<Sleep>>, u32)>,
-    /// It has let others take their turns before it writes the lines of messages.
-    has_yielded: bool,
 }
 
 impl<S: SocketState> Wire<S> {
@@ -437,24 +435,7 @@ impl<S: SocketState> Wire<S> {
             link,
             linger: None,
             look_again: None,
-            has_yielded: false,
         }
-    }
-
-    /// Writes the lines of messages that were accepted, before anybody hears of that. Where others are busy, their turns come first, so that
-    /// one write does for all that they add.
-    fn poll_lines(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let log = self.link.0.owner.log();
-        let has_yielded = std::mem::take(&mut self.has_yielded);
-        if log.is_behind() {
-            if !has_yielded && log.gathers() {
-                self.has_yielded = true;
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            log.write();
-        }
-        Poll::Ready(())
     }
 
     /// Returns a handle on the connection.
@@ -498,8 +479,6 @@ impl<S: SocketState> Wire<S> {
 
 impl<S> Drop for Wire<S> {
     fn drop(&mut self) {
-        // Those of what it was not answered any more.
-        self.link.0.owner.write_lines();
         self.link.closed();
     }
 }
@@ -527,7 +506,6 @@ impl<S: AsyncRead + SocketState + Unpin> AsyncRead for Wire<S> {
 
 impl<S: AsyncRead + AsyncWrite + SocketState + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.poll_lines(cx));
         let Self { io, link, .. } = &mut *self;
         link.write(Pin::new(io), buf.len(), |io| io.poll_write(cx, buf))
     }
@@ -548,7 +526,6 @@ impl<S: AsyncRead + AsyncWrite + SocketState + Unpin> AsyncWrite for Wire<S> {
             }
             return self.poll_write(cx, together.filled());
         }
-        ready!(self.poll_lines(cx));
         let bytes = if all { bytes } else { usize::MAX };
         let Self { io, link, .. } = &mut *self;
         link.write(Pin::new(io), bytes, |io| io.poll_write_vectored(cx, bufs))
