@@ -486,4 +486,20 @@ mod tests {
             assert_eq!(told(kind, json!({})), None, "{kind}");
         }
     }
+
+    #[test]
+    fn that_something_is_forgotten_is_told_unless_another_start_was_told_of_already() {
+        let missed = json!({"type": "events.missed", "seq": 3, "created_at": "2026-05-02T14:30:00.000Z"});
+        let told = "[relay] some of what has happened is forgotten, and not shown\n";
+        for (is_another, expected) in [(false, told), (true, "")] {
+            let mut shown = Shown {
+                json: false,
+                is_another,
+                lines: Lines::new(Local, false),
+            };
+            let mut text = String::new();
+            assert_eq!(shown.write(&missed.to_string(), &mut text), Some(3));
+            assert_eq!(text, expected);
+        }
+    }
 }

@@ -241,4 +241,27 @@ mod tests {
             }
         });
     }
+
+    #[test]
+    fn a_worker_has_written_last_when_the_later_of_its_logs_was_written() {
+        let project = tempfile::tempdir().expect("a directory");
+        let project = project.path();
+        let written = |name: &str, log: u64, before: u64| {
+            let files = Files::of(project, name);
+            files.make_directory().expect("it is ours");
+            for (path, seconds) in [(files.log(), log), (files.log_before(), before)] {
+                let file = File::create(path).expect("there is room");
+                let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+                file.set_modified(time).expect("it is ours");
+            }
+        };
+        written("latest", 10_000, 1);
+        for number in 0..ENDED_MAX as u64 {
+            written(&format!("w{number}"), 100 + number, 100 + number);
+        }
+        Files::remove_ended(project).expect("it is ours");
+        let left = names_in(&project.join(WORKERS)).expect("it is there");
+        assert!(left.contains("latest") && !left.contains("w0"), "{left:?}");
+        assert_eq!(left.len(), ENDED_MAX);
+    }
 }

@@ -289,4 +289,39 @@ mod tests {
         let told = log.write(b"text").expect("it takes nothing");
         assert!(told.contains("No space left on device"), "{told}");
     }
+
+    #[test]
+    fn a_later_generation_begins_with_the_size_that_the_terminal_has_come_to() {
+        let (_directory, files) = files();
+        let mut log = Log::begin(files.clone(), (24, 80));
+        assert_eq!(log.write(b"first"), None);
+        assert_eq!(log.resized((30, 100)), None);
+        let most = vec![b'x'; 700 * 1024];
+        for _ in 0..2 {
+            assert_eq!(log.write(&most), None);
+        }
+        let text = std::fs::read(files.log()).expect("it is there");
+        let mark = Mark::of(&text).expect("it begins with one");
+        assert_eq!(mark.generation, 1);
+        let begins = format!("{}\u{1b}[8;30;100txxx", mark.text());
+        assert!(
+            text.starts_with(begins.as_bytes()),
+            "{:?}",
+            String::from_utf8_lossy(&text[..64])
+        );
+    }
+
+    #[test]
+    fn a_size_that_is_told_while_nothing_is_taken_is_no_part_of_what_is_missing() {
+        let (_directory, files) = files();
+        std::fs::create_dir(files.log()).expect("there is room");
+        let mut log = Log::begin(files.clone(), (24, 80));
+        assert!(log.write(b"first").is_some(), "it is a directory");
+        assert_eq!(log.resized((30, 100)), None);
+        std::fs::remove_dir(files.log()).expect("it is empty");
+        assert_eq!(log.write(b"third"), None);
+        let text = std::fs::read_to_string(files.log()).expect("it is there");
+        let expected = "\u{1b}\\\u{1b}[8;30;100t\r\n[relay] 5 bytes are missing here, which could not be written\r\n\u{1b}[8;30;100tthird";
+        assert!(text.ends_with(expected), "{text:?}");
+    }
 }

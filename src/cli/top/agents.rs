@@ -287,4 +287,13 @@ mod tests {
         );
         assert_eq!(shown("", &unbound, false), (Doing::Away, "nobody".to_owned()));
     }
+
+    #[test]
+    fn what_the_person_waits_for_is_no_wait_of_the_agents() {
+        let waits = r#"{"session": 3, "role": null, "person": true, "transport": "http", "waits": [{"for": "pm", "seconds_left": 9}]}"#;
+        for (active, doing) in [(false, Doing::Away), (true, Doing::There)] {
+            let is = shown("", &[waits.to_owned()], active);
+            assert_eq!(is, (doing, "nobody".to_owned()));
+        }
+    }
 }

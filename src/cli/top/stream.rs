@@ -396,4 +396,30 @@ mod tests {
         stream.became("id-1", "pm", Step::Delivered);
         assert_eq!(steps(&stream), [Step::Delivered, Step::Read]);
     }
+
+    #[test]
+    fn a_message_to_many_is_let_through_once_it_is_known_whom_it_comes_to() {
+        let mut stream = Stream::default();
+        stream.set_filter(Filter {
+            agent: Some("dev-c".to_owned()),
+            search: String::new(),
+        });
+        stream.take(Message {
+            to: "@everyone".to_owned(),
+            ..message(1, "hello")
+        });
+        assert_eq!(ids(&stream), [] as [&str; 0]);
+        stream.became("id-1", "dev-c", Step::Waits);
+        assert_eq!(ids(&stream), ["id-1"]);
+    }
+
+    #[test]
+    fn what_was_forgotten_takes_no_room() {
+        let mut stream = Stream::default();
+        stream.take(message(1, &"x".repeat(TEXT_BYTES_MAX)));
+        stream.clear();
+        stream.take(message(2, "x"));
+        stream.take(message(3, "x"));
+        assert_eq!(ids(&stream), ["id-2", "id-3"]);
+    }
 }

@@ -322,3 +322,22 @@ fn requests_to_listen_are_bounded_and_make_room_when_they_are_cancelled() {
         "notifications/subscriptions/acknowledged"
     );
 }
+
+#[test]
+fn whom_a_worker_starts_under_another_name_begins_now() {
+    let relay = Relay::start();
+    let port = relay.port.to_string();
+    let started = |of_worker: Option<&str>| {
+        let mut bridge = relay_command();
+        bridge.args(["mcp", "--port", &port, "--agent", "Bob", "--tools", "agent-relay"]);
+        bridge.envs(of_worker.map(|of_worker| ("RELAY_INSTANCE", of_worker)));
+        Agent::start_by(bridge)
+    };
+    let mut before = started(None);
+    let looked = before.call("relay_inbox", &json!({}));
+    assert!(!looked.is_error, "{looked:?}");
+    let of_worker = format!("{port}/default/Alice/00000000-0000-7000-8000-000000000001");
+    let mut later = started(Some(&of_worker));
+    let looked = later.call("relay_inbox", &json!({}));
+    assert!(!looked.is_error, "{looked:?}");
+}

@@ -190,3 +190,55 @@ fn of_two_editors_one_that_is_not_well_decides_wherever_it_stands() {
         desk.relay(&["doctor"]).assert().code(0);
     }
 }
+
+#[test]
+fn of_what_a_program_tells_the_first_line_is_its_version_unless_it_fails() {
+    let desk = Desk::new();
+    for (editor, name, script, version) in [
+        // As VS Code has it.
+        (
+            "vscode",
+            "code",
+            "echo ' 1.96.2 '; echo fabdb6a; echo x64",
+            json!("1.96.2"),
+        ),
+        ("cursor", "cursor", "echo; echo 1.96.2", Value::Null),
+        ("windsurf", "windsurf", "echo 1.96.2; exit 1", Value::Null),
+    ] {
+        put_program(&desk, name, script);
+        let found = report(&desk, editor, 3)["found"].clone();
+        let program = desk.home.join("bin").join(name);
+        assert_eq!(found, json!({"program": program, "version": version}), "{script}");
+    }
+    fs::create_dir(desk.home.join("bin/zed")).expect("a directory");
+    assert_eq!(report(&desk, "zed", 3)["found"], Value::Null);
+}
+
+#[test]
+fn gemini_cli_trusts_a_folder_by_another_path_and_as_its_variables_say() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "gemini", relay.port);
+    let link = desk.home.join("link");
+    std::os::unix::fs::symlink(&desk.project, &link).expect("a link");
+    answer_gemini(&desk, &link, "TRUST_FOLDER");
+    let project = desk.project.to_str().expect("text").to_owned();
+    desk.write(
+        &desk.project.join("folders.json"),
+        &json!({project: "DO_NOT_TRUST"}).to_string(),
+    );
+    for (variable, value, is_trusted) in [
+        ("GEMINI_RESTRICTED_MODE", "", true),
+        ("GEMINI_RESTRICTED_MODE", "true", false),
+        ("GEMINI_CLI_TRUST_WORKSPACE", "false", false),
+        ("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "", true),
+        ("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "folders.json", false),
+    ] {
+        let said = if is_trusted { "yes" } else { "no" };
+        desk.relay(&["doctor"])
+            .env(variable, value)
+            .assert()
+            .code(i32::from(!is_trusted))
+            .stdout(contains(format!("  trusted     {said}\n")));
+    }
+}

@@ -89,3 +89,20 @@ fn a_dry_run_shows_a_diff_and_writes_nothing() {
     assert_eq!(desk.files(), before);
     assert!(!desk.home.join(".local").exists());
 }
+
+#[test]
+fn a_dry_run_of_an_undoing_shows_what_would_go_and_leaves_it() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    desk.relay(&["install", "--editor", "cursor"]).assert().code(0);
+    desk.write(&desk.home.join(".local/share/relay/bin/relay"), "a copy");
+    let before = desk.files();
+    let diff = format!(
+        "--- {}\n+++ /dev/null\n@@ -1,7 +0,0 @@\n-{{\n-  \"mcpServers\": {{\n-    \"relay\": {{\n\
+         -      \"url\": \"http://localhost:7331/mcp\"\n-    }}\n-  }}\n-}}\n",
+        file.display()
+    );
+    let uninstall = ["uninstall", "--editor", "cursor", "--dry-run"];
+    desk.relay(&uninstall).assert().code(0).stdout(diff).stderr("");
+    assert_eq!(desk.files(), before);
+}

@@ -345,3 +345,85 @@ fn whoever_was_let_in_and_is_gone_makes_room() {
     world.write("hi");
     assert_eq!(observer.event()["message"]["text"], "hi");
 }
+
+#[test]
+fn a_scope_shows_the_events_that_it_stands_for_and_no_others() {
+    let world = World::new();
+    let since = world.latest();
+    world.done("/v1/channels/ops/join", &world.bob, &json!({}));
+    let sent = world.done(
+        "/v1/channels/ops/messages",
+        &world.alice,
+        &json!({"text": "look"}),
+    );
+    let path = format!("/v1/messages/{}", text(&sent["id"]));
+    world.done(&format!("{path}/replies"), &world.bob, &json!({"text": "I do"}));
+    world.done(&format!("{path}/reactions"), &world.bob, &json!({"emoji": "👀"}));
+    world.done(&format!("{path}/read"), &world.bob, &json!({}));
+    world.done("/v1/agents", &world.key, &json!({"name": "carol"}));
+    for (scope, expected) in [
+        ("stream:read", &[] as &[&str]),
+        ("messages:read", &["message.created", "message.read"]),
+        ("threads:read", &["thread.reply"]),
+        ("channels:read", &["member.joined"]),
+        ("reactions:read", &["message.reacted"]),
+        ("deliveries:read", &["delivery.accepted"]),
+        ("agents:read", &["agent.status.active"]),
+        ("dms:read", &[]),
+        ("nodes:read", &[]),
+        ("activity:read", &[]),
+        ("search:read", &[]),
+    ] {
+        let made = world.observer_token(json!({"name": scope, "scopes": ["stream:read", scope]}));
+        let listed = world.events(&format!("?since={since}"), text(&made["token"]));
+        let rows = listed["events"].as_array().expect("a list").iter();
+        let mut types: Vec<&str> = rows.map(|row| text(&row["type"])).collect();
+        types.sort_unstable();
+        types.dedup();
+        assert_eq!(types, expected, "{scope}");
+    }
+}
+
+#[test]
+fn what_several_agents_have_a_part_in_concerns_each_of_them_and_nobody_else() {
+    let world = World::new();
+    world.done("/v1/agents", &world.key, &json!({"name": "carol"}));
+    let action = json!({"name": "sum", "handler_agent": "bob"});
+    world.done("/v1/actions", &world.key, &action);
+    world.done("/v1/channels/ops/join", &world.bob, &json!({}));
+    let sent = world.done(
+        "/v1/channels/ops/messages",
+        &world.alice,
+        &json!({"text": "look"}),
+    );
+    let path = format!("/v1/messages/{}", text(&sent["id"]));
+    let since = world.latest();
+    world.done(&format!("{path}/reactions"), &world.bob, &json!({"emoji": "👀"}));
+    world.done(&format!("{path}/read"), &world.bob, &json!({}));
+    world.done("/v1/actions/sum/invoke", &world.alice, &json!({}));
+    let fleet = world.fleet(json!({}));
+    for agent in ["alice", "bob"] {
+        let bind = json!({"agent_name": agent});
+        world.done("/v1/nodes/fleet/agents", &world.key, &bind);
+    }
+    let _node = super::node::Node::connect(&world, &fleet);
+    let all = [
+        "action.invoked",
+        "message.reacted",
+        "message.read",
+        "node.status.online",
+    ];
+    for (agent, expected) in [("alice", &all as &[&str]), ("bob", &all), ("carol", &[])] {
+        let made = world.observer_token(json!({
+            "name": agent,
+            "scopes": ["stream:read", "messages:read", "reactions:read", "activity:read", "nodes:read"],
+            "filters": {"agent_ids": [format!("agt_web:{agent}")]},
+        }));
+        let listed = world.events(&format!("?since={since}"), text(&made["token"]));
+        let rows = listed["events"].as_array().expect("a list").iter();
+        let mut types: Vec<&str> = rows.map(|row| text(&row["type"])).collect();
+        types.sort_unstable();
+        types.dedup();
+        assert_eq!(types, expected, "{agent}");
+    }
+}

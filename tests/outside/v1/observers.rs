@@ -556,3 +556,23 @@ fn that_an_agent_asks_for_what_it_was_handed_again_is_told_with_the_message_it_h
         "{told}"
     );
 }
+
+#[test]
+fn what_is_said_about_a_message_is_told_where_it_was_sent_and_where_it_came() {
+    let world = World::new();
+    let made = world.done("/v1/agents", &world.other_key, &json!({"name": "eve"}));
+    let eve = text(&made["token"]).to_owned();
+    // Events are kept once somebody looks on.
+    world.latest();
+    let sent = world.done("/v1/dm", &world.alice, &json!({"to": "app:eve", "text": "look"}));
+    let path = format!("/v1/messages/{}", text(&sent["message"]["id"]));
+    world.done(&format!("{path}/reactions"), &eve, &json!({"emoji": "👀"}));
+    world.done(&format!("{path}/read"), &eve, &json!({}));
+    for key in [&world.key, &world.other_key] {
+        let listed = world.events("", key);
+        let rows = listed["events"].as_array().expect("a list").iter();
+        let types = rows.map(|row| text(&row["type"]));
+        let about: Vec<&str> = types.filter(|kind| kind.starts_with("message.")).collect();
+        assert_eq!(about, ["message.reacted", "message.read"], "{listed}");
+    }
+}

@@ -476,3 +476,30 @@ fn of_several_the_latest_is_shown_and_the_first_says_since_when() {
     let (created_at, latest) = (&listed[0]["created_at"], &listed[0]["last_message"]["id"]);
     assert_eq!((created_at, latest), (&begun, &json!(last)));
 }
+
+#[test]
+fn of_several_reactions_the_latest_is_shown_whichever_message_it_is_to() {
+    let world = World::new();
+    let [older, newer] = ["one", "two"].map(|text| {
+        let sent = world.done("/v1/dm", &world.bob, &json!({"to": "alice", "text": text}));
+        id_of(&sent["message"])
+    });
+    for ((_, path), emoji) in [(&newer, ":first:"), (&older, ":second:")] {
+        world.done(
+            &format!("{path}/reactions"),
+            &world.alice,
+            &json!({"emoji": emoji}),
+        );
+        // Else both might be of the same moment.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let emojis = |query: &str| {
+        let inbox = world.seen(&format!("/v1/inbox{query}"), &world.bob);
+        let reactions = inbox["recent_reactions"].as_array().expect("a list").iter();
+        reactions
+            .map(|reaction| reaction["emoji"].as_str().expect("a text").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(emojis(""), [":second:", ":first:"]);
+    assert_eq!(emojis("?limit=1"), [":second:"]);
+}

@@ -324,3 +324,21 @@ fn a_node_has_a_name_that_is_seen() {
     }
     world.done("/v1/nodes", &world.key, &json!({"name": "the laptop"}));
 }
+
+#[test]
+fn nothing_is_attached_to_a_message_of_a_channel_nor_to_a_reply() {
+    let world = World::new();
+    let channel = "/v1/channels/ops/messages";
+    let sent = world.done(channel, &world.alice, &json!({"text": "x"}));
+    let replies = format!("/v1/messages/{}/replies", sent["id"].as_str().expect("an id"));
+    for path in [channel, &replies] {
+        let attached = json!({"text": "x", "attachments": ["f"]});
+        refused(
+            &world.post(path, &world.alice, &attached),
+            501,
+            "not_supported",
+            "attachments",
+        );
+        world.done(path, &world.alice, &json!({"text": "x", "attachments": []}));
+    }
+}

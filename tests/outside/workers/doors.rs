@@ -92,3 +92,29 @@ fn a_window_of_any_size_leaves_the_terminal_one_that_it_may_have() {
     supervisor.end();
     supervisor.last();
 }
+
+#[test]
+fn who_is_attached_and_takes_nothing_keeps_no_worker_from_its_end() {
+    let scene = Scene::new();
+    // Each screen is another one from its first cell to its last.
+    let (mut supervisor, _) = scene.run(
+        r"n=0
+while :; do
+    n=$(((n + 1) % 10))
+    printf '\033[H'
+    head -c 1800 /dev/zero | tr '\0' $n
+    sleep 0.02
+done",
+    );
+    let stream = attach(&scene);
+    let mut before = 0;
+    until("nothing more has room", || {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let waits = rustix::io::ioctl_fionread(&stream).expect("it is a socket");
+        let is_full = waits > 16 * 1024 && waits == before;
+        before = waits;
+        is_full
+    });
+    supervisor.end();
+    assert_eq!(supervisor.last()["status"], serde_json::json!({"signal": 15}));
+}

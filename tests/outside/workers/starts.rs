@@ -203,3 +203,37 @@ echo "open:$open"; exit 3"#;
         assert_eq!(supervisor.last()["last_lines"], json!(["open: 0 1 2"]));
     }
 }
+
+#[test]
+fn who_waits_for_a_name_in_vain_is_told_so() {
+    let scene = Scene::new();
+    let (mut first, _) = scene.run("echo ready; exec sleep 600");
+    until("the first one is ready", || scene.log().contains("ready"));
+    let failed = Supervisor::start(&scene.order(&["sh", "-c", "echo second"])).last();
+    assert_eq!(failed["event"], "failed", "{failed}");
+    let reason = failed["reason"].as_str().expect("a text");
+    assert!(
+        reason.starts_with("another worker of its name has not ended yet")
+            && reason.ends_with("choose another name"),
+        "{reason}"
+    );
+    first.end();
+    assert_eq!(first.last()["status"], json!({"signal": 15}));
+}
+
+#[test]
+fn a_program_is_looked_for_in_all_of_its_path_from_where_it_works() {
+    let scene = Scene::new();
+    for (directory, mode) in [("first", 0o644), ("second", 0o755)] {
+        std::fs::create_dir(scene.path(directory)).expect("there is room");
+        let tool = scene.path(directory).join("tool");
+        std::fs::write(&tool, format!("#!/bin/sh\necho {directory}\n")).expect("there is room");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&tool, mode).expect("ours");
+    }
+    let mut order = scene.order(&["tool"]);
+    order["env"]["PATH"] = json!("gone:first:second");
+    let mut supervisor = Supervisor::start(&order);
+    supervisor.started();
+    assert_eq!(supervisor.last()["last_lines"], json!(["second"]));
+}

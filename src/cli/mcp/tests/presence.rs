@@ -147,3 +147,22 @@ async fn a_relay_that_refuses_is_asked_again_every_five_seconds_until_it_lets_th
     assert_eq!(seconds, [0, 5, 10, 15, 75]);
     staying.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_was_there_again_is_looked_for_as_soon_as_the_first_time() {
+    let relay = Asked::new();
+    relay.relay.away.store(true, Ordering::Relaxed);
+    let staying = relay.begin();
+    sleep(Duration::from_secs(12)).await;
+    relay.relay.away.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(8)).await;
+    relay.relay.away.store(true, Ordering::Relaxed);
+    relay.relay.closes.send_replace(true);
+    sleep(Duration::from_secs(2)).await;
+    let facts = relay.facts();
+    let looked = facts
+        .iter()
+        .filter(|(connection, second)| *connection == 0 && *second >= 20);
+    assert!(looked.count() >= 8, "{facts:?}");
+    staying.abort();
+}

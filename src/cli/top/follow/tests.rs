@@ -182,3 +182,35 @@ async fn each_stream_goes_on_behind_the_last_event_that_was_read() {
     let asked = asked.lock().expect("nobody has panicked");
     assert_eq!(*asked, ["since=0", "since=3", "since=9", "since=10", "since=10"]);
 }
+
+#[tokio::test]
+async fn a_relay_that_counts_from_a_clock_that_was_set_back_is_asked_for_all_that_it_has() {
+    let stand = Stand {
+        streams: Arc::new(Mutex::new(VecDeque::from([
+            Stream::Of(Some(3), vec![]),
+            Stream::Refused,
+        ]))),
+        peeks: Arc::new(Mutex::new(BTreeMap::from(["gone", "pm", "dev-a"].map(|name| {
+            let none = (StatusCode::OK, json!({"messages": []}));
+            (name.to_owned(), vec![none])
+        })))),
+        ..Stand::default()
+    };
+    let asked = Arc::clone(&stand.asked);
+    let (news, mut heard) = channel(64);
+    let (follow, found) = Follow::begin(relay(stand).await, news)
+        .await
+        .expect("it is there");
+    let following = tokio::spawn(follow.run(found));
+    let goes_on = async {
+        while asked.lock().expect("nobody has panicked").len() < 3 {
+            heard.recv().await.expect("there is one who tells");
+        }
+    };
+    timeout(Duration::from_secs(30), goes_on)
+        .await
+        .expect("it asks again");
+    following.abort();
+    let asked = asked.lock().expect("nobody has panicked");
+    assert_eq!(*asked, ["since=0", "since=3", "since=0"]);
+}

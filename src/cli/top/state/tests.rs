@@ -460,3 +460,32 @@ fn a_worker_ends_once_that_is_confirmed_and_nobody_else_does() {
     );
     assert_eq!(action.done(b"{}"), "dev-a released");
 }
+
+#[test]
+fn among_the_agents_no_message_passes_and_none_is_dropped() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Up]);
+    state.take(News::Event(Event::Became {
+        id: id(6),
+        agent: "user".to_owned(),
+        step: Step::Held,
+    }));
+    press(&mut state, &[KeyCode::Tab]);
+    assert_eq!(state.pane, Pane::Agents);
+    write(&mut state, "ad");
+    assert_eq!((state.wishes(), &state.over), (Vec::new(), &Over::Nothing));
+    press(&mut state, &[KeyCode::Tab]);
+    write(&mut state, "a");
+    assert_eq!(state.wishes(), [Wish::Act(Action::Allow(id(6)))]);
+}
+
+#[test]
+fn a_message_that_is_begun_among_the_agents_is_for_the_chosen_one() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Tab, KeyCode::Down]);
+    write(&mut state, "s");
+    let Over::Draft(draft) = &state.over else {
+        panic!("{:?}", state.over);
+    };
+    assert_eq!((draft.to.text(), draft.field), ("dev-a", Field::Body));
+}

@@ -522,3 +522,45 @@ fn where_the_system_gives_no_thread_a_hook_ends_well_and_others_say_so() {
         assert!(stderr.contains("no thread"), "{processes}: {stderr}");
     }
 }
+
+#[test]
+fn a_turn_that_is_over_between_two_looks_is_told_of_too() {
+    let relay = told();
+    let home = tempfile::tempdir().expect("there is room");
+    std::fs::create_dir(home.path().join("sessions")).expect("there is room");
+    let process = Sleeper::start();
+    let number = process.0.id().to_string();
+    let file = home.path().join(format!("sessions/{number}.json"));
+    let is_idle_since = |at: u64| {
+        let status = json!({"status": "idle", "statusUpdatedAt": at});
+        std::fs::write(&file, status.to_string()).expect("there is room");
+    };
+    is_idle_since(1);
+    let directory = home.path().to_str().expect("its name is text");
+    let variables = [("CLAUDE_PID", &*number), ("CLAUDE_CONFIG_DIR", directory)];
+    let _waiter = Waiter::start(relay.port, &variables);
+    until("it stands by", || {
+        programs(&relay).iter().any(|(_, can_be_woken)| *can_be_woken)
+    });
+    // Until it has looked.
+    std::thread::sleep(Duration::from_secs(4));
+    hook(&relay, &number, &event("UserPromptSubmit")).assert().code(0);
+    // What it has seen before says nothing of this turn.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(programs(&relay), [("busy".to_owned(), true)]);
+    is_idle_since(2);
+    until("it is idle", || programs(&relay) == [("idle".to_owned(), true)]);
+}
+
+#[test]
+fn the_waiters_of_a_program_for_two_relays_that_are_away_both_stay() {
+    let process = Sleeper::start();
+    let number = process.0.id().to_string();
+    let start = |port: u16| Waiter::start(port, &[("CLAUDE_PID", &number)]);
+    let mut first = start(free_port());
+    std::thread::sleep(Duration::from_secs(1));
+    let mut second = start(free_port());
+    // By then each has looked whether it is still to stay.
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(first.is_waiting() && second.is_waiting());
+}

@@ -178,3 +178,78 @@ fn an_agents_own_shell_is_shown_nothing() {
         "relay tail: this is an agent's own shell (CLAUDECODE is set), and all that is said is shown to the person alone; read your own inbox\n",
     );
 }
+
+/// What is open between relay and those who connect to another port.
+type Open = std::sync::Arc<std::sync::Mutex<Vec<TcpStream>>>;
+
+/// Passes on what comes in at a port of its own, which it returns with the ends of all that was passed on.
+fn between(relay: u16) -> (u16, Open) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    let port = listener.local_addr().expect("it listens").port();
+    let open = Open::default();
+    let opened = Open::clone(&open);
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", relay)) else {
+                continue;
+            };
+            let other = |stream: &TcpStream| stream.try_clone().expect("a socket");
+            let ends = [other(&client), other(&server)];
+            opened.lock().expect("nobody panics there").extend(ends);
+            for (mut from, mut to) in [(other(&client), other(&server)), (server, client)] {
+                std::thread::spawn(move || {
+                    let _broken = std::io::copy(&mut from, &mut to);
+                    let _closed = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    (port, open)
+}
+
+#[test]
+fn what_comes_while_its_connection_is_broken_is_shown_once_and_nothing_is_shown_again() {
+    let relay = told();
+    let (port, open) = between(relay.port);
+    let mut command = relay_command();
+    command.args(["tail", "--port", &port.to_string()]);
+    let mut process = Process::start(command.stdout(Stdio::piped()));
+    let stdout = process.child.stdout.take().expect("it is piped");
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(stdout)
+            .lines()
+            .map_while(Result::ok)
+            .all(|line| sender.send(line).is_ok())
+    });
+    let tail = Tail { process, lines };
+    let say = |text: &str| {
+        ask(relay.port, &["send", "pm", text, "--from", "dev-b"])
+            .assert()
+            .code(0);
+    };
+    let is_shown = |text: &str| {
+        let said = tail.said();
+        assert!(
+            said.starts_with(&format!("dev-b → pm [free] \"{text}\"")),
+            "{said}"
+        );
+    };
+    let mut number = 0;
+    until("its first line", || {
+        number += 1;
+        say(&format!("begin {number}"));
+        tail.lines.recv_timeout(Duration::from_millis(200)).is_ok()
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    tail.lines.try_iter().for_each(drop);
+    say("before");
+    is_shown("before");
+    for end in open.lock().expect("nobody panics there").drain(..) {
+        let _gone = end.shutdown(std::net::Shutdown::Both);
+    }
+    for text in ["meanwhile", "afterwards"] {
+        say(text);
+        is_shown(text);
+    }
+}

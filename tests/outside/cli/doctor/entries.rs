@@ -612,3 +612,84 @@ fn of_two_entries_each_is_written_anew_for_the_port_to_which_it_leads() {
     });
     assert_eq!(report(&desk, "cursor", 1)["to_do"], json!(lines));
 }
+
+#[test]
+fn what_is_connected_for_all_projects_is_mended_for_all_of_them() {
+    let desk = Desk::new();
+    let (open, closed) = (
+        Relay::start(),
+        Relay::start_with(&[], &[("RELAY_TOKEN", "a-token-of-some-length")]),
+    );
+    let [port, other] = [&open, &closed].map(|relay| relay.port.to_string());
+    let install = |editor: &str, port: &str, more: &[&str]| {
+        let arguments = [&["install", "--editor", editor, "--port", port][..], more].concat();
+        desk.relay(&arguments).assert().code(0);
+    };
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    install("gemini", &port, &["--global", "--no-hooks"]);
+    let hooks = |global: &str| {
+        let line = format!("put its hooks in with: {RELAY} install --editor gemini{global} --port {port}");
+        json!([line])
+    };
+    assert_eq!(report(&desk, "gemini", 1)["to_do"], hooks(" --global"));
+    // What the project has counts for more.
+    install("gemini", &port, &["--no-hooks"]);
+    assert_eq!(report(&desk, "gemini", 1)["to_do"], hooks(""));
+
+    let settings = desk.project.join(".claude/settings.json");
+    desk.write(&settings, r#"{"enabledPlugins": {"relay@here": true}}"#);
+    install("claude", &port, &["--global"]);
+    let line = format!(
+        "its plugin relay@here is on as well, and brings the same tools and hooks; take one of the two out: \
+         claude plugin disable relay@here, or {RELAY} uninstall --editor claude --global"
+    );
+    assert_eq!(report(&desk, "claude", 1)["to_do"], json!([line]));
+
+    install("cursor", &other, &["--global"]);
+    let line = format!(
+        "{}: relay on localhost:{other} wants its token, and this entry sends none; \
+         with that in RELAY_TOKEN, have it sent by: {RELAY} install --editor cursor --global --port {other}",
+        desk.home.join(".cursor/mcp.json").display()
+    );
+    assert_eq!(report(&desk, "cursor", 1)["to_do"], json!([line]));
+}
+
+#[test]
+fn of_opencodes_other_files_those_count_that_it_reads() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "opencode", relay.port);
+    let file = desk.project.join("opencode.json");
+    let url = desk.json(&file)["mcp"]["relay"]["url"].clone();
+    let well = json!([reached(&file, url.as_str().expect("text"))]);
+    let off = json!({"tools": {"relay*": false}});
+    let told = |file: &Path| {
+        let line = "tools has false for \"relay*\", so that such tools are not called; take that out";
+        json!([format!("{}: {line}", file.display())])
+    };
+    // The project's entry hides that of a folder above, and not what stands beside that.
+    let above = desk.project.parent().expect("it has one").join("opencode.json");
+    let elsewhere = format!("http://localhost:{}/mcp?agent=", free_port());
+    let mut of_above = off.clone();
+    of_above["mcp"] = json!({"relay": {"type": "remote", "url": elsewhere}});
+    desk.write(&above, &of_above.to_string());
+    let said = report(&desk, "opencode", 1);
+    assert_eq!((&said["configured"], &said["to_do"]), (&well, &told(&above)));
+    // Nothing is read above the top of a work tree, and all that is in that.
+    desk.write(&desk.project.join(".git/HEAD"), "");
+    assert_eq!(report(&desk, "opencode", 0)["to_do"], json!([]));
+    let own = desk.project.join(".opencode/opencode.json");
+    desk.write(&own, &json!({"mcp": {"relay": {"enabled": false}}}).to_string());
+    let line = format!(
+        "{}: mcp.relay is mixed with relay's entry, and switches it off: enabled is false; take it out",
+        own.display()
+    );
+    assert_eq!(report(&desk, "opencode", 1)["to_do"], json!([line]));
+    fs::remove_file(own).expect("it is there");
+    for name in [".config/opencode/opencode.json", ".opencode/opencode.json"] {
+        let users = desk.home.join(name);
+        desk.write(&users, &off.to_string());
+        assert_eq!(report(&desk, "opencode", 1)["to_do"], told(&users));
+        fs::remove_file(users).expect("it is there");
+    }
+}

@@ -230,3 +230,20 @@ fn relays_listener_is_none_of_its_hooks() {
         assert_eq!(report(&desk, "claude", 0)["hooks"], "current");
     }
 }
+
+#[test]
+fn hooks_without_an_entry_are_told_with_what_connects_their_editor() {
+    let desk = Desk::new();
+    install(&desk, "claude", 7331);
+    fs::remove_file(desk.project.join(".mcp.json")).expect("it is there");
+    let line = format!("it has hooks but no server; connect it with: {RELAY} install --editor claude");
+    let said = report(&desk, "claude", 1);
+    assert_eq!(
+        (&said["configured"], &said["hooks"], &said["to_do"]),
+        (&json!([]), &json!("current"), &json!([line]))
+    );
+    let text = format!(
+        "Claude Code: not well\n  program     not on PATH\n  hooks       current\n  to do       {line}\n"
+    );
+    desk.relay(&["doctor"]).assert().code(1).stdout(contains(text));
+}

@@ -317,3 +317,66 @@ fn of_gemini_clis_settings_the_projects_count_for_more_than_those_of_its_user() 
         }
     }
 }
+
+#[test]
+fn tools_that_are_not_among_those_that_are_named_or_are_denied_in_one_word_are_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    let gemini = desk.project.join(".gemini/settings.json");
+    let windsurf = desk.home.join(".codeium/windsurf/mcp_config.json");
+    let opencode = desk.project.join("opencode.json");
+    let in_entry = "/mcpServers/relay";
+    for (editor, file, way, member, value, told) in [
+        (
+            "gemini",
+            &gemini,
+            in_entry,
+            "includeTools",
+            json!(["read_messages", "list_pending", "other"]),
+            Some("includeTools of its entry leaves out post_message; name them, or take that out"),
+        ),
+        (
+            "gemini",
+            &gemini,
+            in_entry,
+            "includeTools",
+            json!(["read_messages", "list_pending", "post_message"]),
+            None,
+        ),
+        (
+            "windsurf",
+            &windsurf,
+            in_entry,
+            "disabledTools",
+            json!(["read_messages"]),
+            Some("disabledTools of its entry leaves out read_messages; take that out"),
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "permission",
+            json!({"relay_*": "deny"}),
+            Some("permission has deny for \"relay_*\", so that such tools are not called; take that out"),
+        ),
+        (
+            "opencode",
+            &opencode,
+            "",
+            "permission",
+            json!("deny"),
+            Some("permission has deny for \"*\", so that such tools are not called; take that out"),
+        ),
+    ] {
+        install(&desk, editor, relay.port);
+        let well = fs::read_to_string(file).expect("it is there");
+        let mut settings = desk.json(file);
+        settings.pointer_mut(way).expect("it is there")[member] = value;
+        desk.write(file, &settings.to_string());
+        let line = told.map(|told| format!("{}: {told}", file.display()));
+        let said = report(&desk, editor, i32::from(told.is_some()));
+        assert_eq!(said["to_do"], json!(Vec::from_iter(line)), "{settings}");
+        desk.write(file, &well);
+    }
+}

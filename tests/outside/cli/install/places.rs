@@ -396,3 +396,36 @@ fn of_several_files_that_an_editor_reads_the_first_that_is_there_is_changed() {
         assert_eq!(desk.files(), before);
     }
 }
+
+#[test]
+fn what_is_to_be_done_for_hooks_is_said_where_they_are_put_in() {
+    let desk = Desk::new();
+    let codex = contains("Codex asks once whether its hooks are to be trusted: start codex, and trust all\n");
+    let opencode = contains("OpenCode's plugin finds relay by RELAY_PORT: ");
+    let install = [
+        "install", "--editor", "codex", "--editor", "opencode", "--port", "4000",
+    ];
+    let without = [&install[..], &["--no-hooks"]].concat();
+    let neither = codex.clone().not().and(opencode.clone().not());
+    desk.relay(&without).assert().code(0).stderr(neither);
+    desk.relay(&install).assert().code(0).stderr(codex.and(opencode));
+}
+
+#[test]
+fn auto_is_whoever_is_found_beside_whoever_is_named_and_an_empty_token_is_none() {
+    let desk = Desk::new();
+    fs::create_dir(desk.home.join(".gemini")).expect("a directory");
+    let install = ["install", "--editor", "vscode", "--editor", "auto", "--no-hooks"];
+    let untold = contains("gets no token").not();
+    desk.relay(&install)
+        .env("RELAY_TOKEN", "")
+        .assert()
+        .code(0)
+        .stderr(untold);
+    let gemini = desk.json(&desk.project.join(".gemini/settings.json"));
+    let entry = json!({"httpUrl": "http://localhost:7331/mcp?agent=${RELAY_AGENT:-}"});
+    assert_eq!(gemini, json!({"mcpServers": {"relay": entry}}));
+    assert!(desk.project.join(".vscode/mcp.json").exists());
+    desk.relay(&["uninstall", "--editor", "auto"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+}

@@ -268,3 +268,39 @@ fn where_the_first_file_cannot_be_written_nothing_is_changed() {
         assert_eq!(desk.files(), []);
     }
 }
+
+#[test]
+fn a_broken_file_in_which_nothing_is_relays_does_not_stop_an_undoing() {
+    let desk = Desk::new();
+    let (broken, made) = (
+        desk.project.join(".cursor/mcp.json"),
+        desk.project.join(".vscode/mcp.json"),
+    );
+    let text = "{\"mcpServers\": {\"mine\": [}";
+    desk.write(&broken, text);
+    desk.relay(&["install", "--editor", "vscode"]).assert().code(0);
+    let told = format!("VS Code: removed {}, in which nothing else was\n", made.display());
+    desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+    assert_eq!(desk.files(), [(broken, text.to_owned())]);
+}
+
+#[test]
+fn where_a_file_cannot_be_written_those_that_stay_as_they_are_are_not_told() {
+    let desk = Desk::new();
+    let others = ["install", "--editor", "cursor", "--editor", "zed"];
+    desk.relay(&others).assert().code(0);
+    let before = desk.files();
+    symlink(desk.home.join("gone/"), desk.project.join(".vscode")).expect("a link");
+    let told = predicates::str::starts_with(format!(
+        "relay install: cannot write {}: ",
+        desk.project.join(".vscode/mcp.json").display()
+    ));
+    let told = told.and(predicates::str::ends_with("\nnothing was changed\n"));
+    let same = format!(
+        "Cursor: {} is as it should be\n",
+        desk.project.join(".cursor/mcp.json").display()
+    );
+    let all = [&others[..], &["--editor", "vscode"]].concat();
+    desk.relay(&all).assert().code(1).stdout(same).stderr(told);
+    assert_eq!(desk.files(), before);
+}
