@@ -12,6 +12,7 @@ mod addresses;
 mod again;
 mod calls;
 mod channels;
+mod coming;
 mod gatherings;
 mod holds;
 mod keys;

@@ -3,6 +3,7 @@
 mod entries;
 mod hooks;
 mod off;
+mod several;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
