@@ -390,8 +390,8 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
                 say(&format!("{}: {}", editor.name, beside.stays()));
             }
         }
-        for target in targets.iter().filter(|target| target.is_whole()) {
-            if let Some(end) = target.leads_out().filter(|_| target.path.exists()) {
+        for target in &targets {
+            if let Some(end) = whole::stays(target) {
                 let path = target.path.display();
                 say(&format!(
                     "{}: {path} leads out of this project, to {}, and stays",

@@ -35,11 +35,6 @@ impl Target {
         matches!(self.content, Content::Whole(What::Listener, _))
     }
 
-    /// Tells whether it is relay's as a whole.
-    pub fn is_whole(&self) -> bool {
-        matches!(self.content, Content::Whole(..))
-    }
-
     /// Returns where its path leads, if it is a project's and that is outside of the project. Who has made the links in a repository may be a
     /// stranger, and what they lead to, this user's own.
     pub fn leads_out(&self) -> Option<PathBuf> {

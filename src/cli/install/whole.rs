@@ -1,6 +1,9 @@
 //! Files that are relay's as a whole: put where an editor finds them, and removed again as long as nobody has changed them.
 
+use std::path::PathBuf;
+
 use super::backup::Backup;
+use super::content::Content;
 use super::file::{self, FileError, Whole};
 use super::parts::Parts;
 use super::plan::{Change, Target};
@@ -120,6 +123,16 @@ pub fn uninstall(
         is_as_before,
         ..Change::new(target, Some(was), new, backup)
     }))
+}
+
+/// Returns where a file of relay's is to which a link of its project leads: that is for others as well, and stays.
+pub fn stays(target: &Target) -> Option<PathBuf> {
+    let Content::Whole(what, _) = target.content else {
+        return None;
+    };
+    let end = target.leads_out()?;
+    let there = file::read(&target.path).ok()?;
+    is_own(what, there.as_ref()).then_some(end)
 }
 
 fn is_own(what: What, file: Option<&Whole>) -> bool {

@@ -54,6 +54,14 @@ fn a_plugin_for_all_projects_stays_where_a_link_of_a_repository_leads_to_it() {
     );
     assert!(told.contains(&line), "{told}");
     assert_eq!(desk.files(), before);
+
+    // What is not relay's is nothing to be said about.
+    desk.write(&own.join("relay.js"), "my own\n");
+    let told = desk
+        .relay(&["uninstall", "--editor", "opencode"])
+        .assert()
+        .code(3);
+    told.stderr("nothing of relay's is in the files of these editors\n");
 }
 
 #[test]
