@@ -3,6 +3,7 @@
 //! No line of it blocks, ends or panics anything, whatever stderr is: they go by a queue, and what a stderr does not take is counted.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::ffi::OsStr;
 use std::io;
 use std::panic::PanicHookInfo;
 use std::sync::LazyLock;
@@ -33,10 +34,12 @@ pub(crate) struct Diagnostics(());
 impl Diagnostics {
     /// Sends diagnostics to stderr from here on; `RELAY_LOG` chooses which, as `RUST_LOG` does elsewhere.
     pub(crate) fn start() -> Self {
-        let filter = EnvFilter::builder()
-            .with_env_var("RELAY_LOG")
-            .try_from_env()
-            .unwrap_or_else(|_| EnvFilter::new(SHOWN));
+        let asked = std::env::var_os("RELAY_LOG").filter(|asked| !asked.is_empty());
+        let (filter, refused) = match asked.as_deref().map(filter) {
+            Some(Some(filter)) => (filter, None),
+            Some(None) => (EnvFilter::new(SHOWN), asked),
+            None => (EnvFilter::new(SHOWN), None),
+        };
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_timer(LocalTime)
@@ -48,8 +51,18 @@ impl Diagnostics {
             let text = panic_text(panic, &Backtrace::capture());
             STDERR.add(|lines| lines.push_str(&text));
         }));
+        if let Some(refused) = refused {
+            tracing::warn!(
+                "RELAY_LOG is {refused:?}, which is not used: it takes a level, as \"debug\", or levels of parts, as \"relay=debug,rmcp=off\""
+            );
+        }
         Self(())
     }
+}
+
+/// Returns what a person asks to be shown, unless it cannot be understood.
+fn filter(asked: &OsStr) -> Option<EnvFilter> {
+    EnvFilter::builder().parse(asked.to_str()?).ok()
 }
 
 impl Drop for Diagnostics {

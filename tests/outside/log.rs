@@ -427,6 +427,23 @@ mod diagnostics {
     }
 
     #[test]
+    fn what_is_to_be_shown_and_cannot_be_understood_is_named() {
+        for (asked, shown) in [
+            ("relay=loud", "\"relay=loud\""),
+            ("de\u{1b}bug=[", "\"de\\u{1b}bug=[\""),
+        ] {
+            let told = Relay::start_with(&[], &[("RELAY_LOG", asked)]).into_stderr();
+            let line = format!(
+                " WARN relay::diagnostics: RELAY_LOG is {shown}, which is not used: it takes a level, as \"debug\", or levels of parts, as \"relay=debug,rmcp=off\"\n"
+            );
+            assert!(told.ends_with(&line) && told.lines().count() == 1, "{told}");
+        }
+        for asked in ["", "off", "relay=warn,rmcp=off"] {
+            assert_eq!(Relay::start_with(&[], &[("RELAY_LOG", asked)]).into_stderr(), "");
+        }
+    }
+
+    #[test]
     fn a_bridge_whose_diagnostics_nobody_reads_answers_and_says_later_what_is_missing() {
         let relay = Relay::start();
         let (unread, stderr) = std::io::pipe().expect("a pipe");
