@@ -303,8 +303,10 @@ pub(super) async fn change(asked: Asked) -> Answer {
     let mut known = asked.shared.api.observers.known();
     let (id, observer) = known.find(&workspace, asked.named())?;
     not_revoked(observer)?;
-    if let Some(name) = &name {
-        known.check_name(&workspace, name, Some(id), now)?;
+    // One that has expired may have left its name to another, and be good again from here on.
+    let becomes_good = expires_at.is_some().then(|| observer.name.clone());
+    if let Some(name) = name.clone().or(becomes_good) {
+        known.check_name(&workspace, &name, Some(id), now)?;
     }
     let (id, observer) = known.find(&workspace, asked.named())?;
     if let Some(name) = name {

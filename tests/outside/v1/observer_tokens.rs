@@ -198,6 +198,13 @@ fn a_token_that_expires_ends_its_stream() {
     refused(&rotated, 409, "observer_token_expired", "expires_at");
     let again = json!({"name": made["name"], "scopes": ["stream:read"]});
     assert_eq!(world.post("/v1/observer-tokens", &world.key, &again).status, 201);
+    for (change, status) in [
+        (json!({"expires_at": null}), 409),
+        (json!({"description": "past"}), 200),
+    ] {
+        let changed = world.change("PATCH", &path, &change);
+        assert_eq!(changed.status, status, "{}", changed.text());
+    }
     // Where its room is needed it is forgotten, and what it is known by as well.
     for number in 0..255 {
         world.observer_token(json!({"name": format!("n{number}")}));
