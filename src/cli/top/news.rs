@@ -79,6 +79,15 @@ pub enum Event {
         /// What.
         step: Step,
     },
+    /// What one agent had not read waits for another one now.
+    HandedOn {
+        /// Which message.
+        id: String,
+        /// Who had it.
+        from: String,
+        /// Who has it now.
+        to: String,
+    },
     /// Something else, in words.
     Note {
         /// When.
@@ -140,7 +149,7 @@ impl Step {
     /// Reads a step of a trace; none if it says nothing of how far a delivery has come.
     fn of_trace(step: &str) -> Option<Self> {
         Some(match step {
-            "queued" | "undone" | "asked_again" | "allowed" => Self::Waits,
+            "queued" | "undone" | "asked_again" | "allowed" | "handed_on" => Self::Waits,
             "held" => Self::Held,
             "dropped" => Self::Dropped,
             "deferred" => Self::Deferred,
@@ -188,11 +197,19 @@ impl Traced {
         struct Told {
             agent: String,
             step: String,
+            /// Who had it before it was handed on; of other steps, who has sent it.
+            from: Option<String>,
         }
-        let Answer { steps } = serde_json::from_slice(answer).ok()?;
-        let steps = steps.into_iter();
-        let steps = steps.filter_map(|told| Some((told.agent, Step::of_trace(&told.step)?)));
-        let steps = steps.collect();
+        let Answer { steps: told } = serde_json::from_slice(answer).ok()?;
+        let mut steps = BTreeMap::new();
+        for Told { agent, step, from } in told {
+            if step == "handed_on" {
+                steps.remove(&from.unwrap_or_default());
+            }
+            if let Some(step) = Step::of_trace(&step) {
+                steps.insert(agent, step);
+            }
+        }
         Some(Self { text, steps })
     }
 }
@@ -210,6 +227,7 @@ struct Frame {
     message: Body,
     message_id: String,
     agent_name: String,
+    handed_on_by: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -233,7 +251,11 @@ pub fn event(json: &str) -> Option<(Option<u64>, Option<Event>)> {
         "delivery.accepted" | "delivery.undone" | "delivery.asked_again" | "delivery.allowed" => {
             Some(became(Step::Waits))
         }
-        "delivery.handed_on" => Some(became(Step::Waits)),
+        "delivery.handed_on" => Some(Event::HandedOn {
+            id: frame.message_id,
+            from: frame.handed_on_by,
+            to: frame.agent_name,
+        }),
         "delivery.held" => Some(became(Step::Held)),
         "delivery.dropped" => Some(became(Step::Dropped)),
         "delivery.deferred" => Some(became(Step::Deferred)),
@@ -468,5 +490,46 @@ mod tests {
             traced.steps,
             expected.map(|(agent, step)| (agent.to_owned(), step)).into()
         );
+    }
+
+    #[test]
+    fn each_step_of_a_trace_says_how_far_a_delivery_has_come_or_nothing() {
+        for (step, expected) in [
+            ("queued", Some(Step::Waits)),
+            ("undone", Some(Step::Waits)),
+            ("asked_again", Some(Step::Waits)),
+            ("allowed", Some(Step::Waits)),
+            ("handed_on", Some(Step::Waits)),
+            ("held", Some(Step::Held)),
+            ("dropped", Some(Step::Dropped)),
+            ("deferred", Some(Step::Deferred)),
+            ("handed_over", Some(Step::HandedOver)),
+            ("read", Some(Step::HandedOver)),
+            ("receipt_awaited", Some(Step::HandedOver)),
+            ("delivered", Some(Step::Delivered)),
+            ("receipted", Some(Step::Delivered)),
+            ("expired", Some(Step::Expired)),
+            ("failed", Some(Step::Failed)),
+            ("given_up", Some(Step::Failed)),
+            ("push_failed", None),
+            ("marked_read", None),
+            ("mode_of_agent", None),
+        ] {
+            assert_eq!(Step::of_trace(step), expected, "{step}");
+        }
+        let handed_on = json!({"type": "delivery.handed_on", "seq": 8, "message_id": "3f2a", "agent_name": "pm", "handed_on_by": "w1"});
+        let expected = Event::HandedOn {
+            id: "3f2a".to_owned(),
+            from: "w1".to_owned(),
+            to: "pm".to_owned(),
+        };
+        assert_eq!(event(&handed_on.to_string()), Some((Some(8), Some(expected))));
+        let steps = json!({"steps": [
+            {"agent": "w1", "step": "queued", "from": "dev-a"}, {"agent": "dev-b", "step": "queued", "from": "dev-a"},
+            {"agent": "pm", "step": "handed_on", "from": "w1"},
+        ]});
+        let traced = Traced::of(steps.to_string().as_bytes(), String::new()).expect("a trace");
+        let expected = ["dev-b", "pm"].map(|agent| (agent.to_owned(), Step::Waits));
+        assert_eq!(traced.steps, expected.into());
     }
 }

@@ -286,12 +286,21 @@ impl State {
             Event::Message(message) => self.stream.take(message),
             Event::Became { id, agent, step } => {
                 self.stream.became(&id, &agent, step);
-                if self.open.as_ref().is_some_and(|open| open.id == id) {
-                    self.refresh();
-                }
+                self.has_news(&id);
+            }
+            Event::HandedOn { id, from, to } => {
+                self.stream.handed_on(&id, &from, &to);
+                self.has_news(&id);
             }
             Event::Note { at, text } => self.stream.note(at, text),
             Event::Missed => self.say("some of what has happened is forgotten, and not shown"),
+        }
+    }
+
+    /// Asks once more for the trace that is shown, if it is that of a message that something became of.
+    fn has_news(&mut self, id: &str) {
+        if self.open.as_ref().is_some_and(|open| open.id == id) {
+            self.refresh();
         }
     }
 

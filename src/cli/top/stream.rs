@@ -178,6 +178,17 @@ impl Stream {
         }
     }
 
+    /// Takes note of who a message waits for instead of another.
+    pub fn handed_on(&mut self, id: &str, from: &str, to: &str) {
+        let Some(entry) = Self::find_in(&mut self.entries, id) else {
+            return;
+        };
+        if let What::Message { steps, .. } = &mut entry.what {
+            steps.remove(from);
+        }
+        self.became(id, to, Step::Waits);
+    }
+
     /// Takes note of what a trace says, which may be older than what is known from events: it tells alone what these do not.
     pub fn traced(&mut self, id: &str, traced: &BTreeMap<String, Step>) {
         let Some(entry) = Self::find_in(&mut self.entries, id) else {
@@ -421,5 +432,56 @@ mod tests {
         stream.take(message(2, "x"));
         stream.take(message(3, "x"));
         assert_eq!(ids(&stream), ["id-2", "id-3"]);
+    }
+
+    #[test]
+    fn the_latest_one_is_chosen_again_once_what_was_is_not_shown_or_forgotten() {
+        let mut stream = Stream::default();
+        for (id, body) in [(1, "x"), (2, "two"), (3, "x")] {
+            stream.take(message(id, body));
+        }
+        let chosen = |stream: &Stream| stream.chosen().map(|entry| entry.number);
+        let search = |search: &str| Filter {
+            agent: None,
+            search: search.to_owned(),
+        };
+        stream.choose(-1);
+        stream.set_filter(search("two"));
+        assert_eq!(chosen(&stream), Some(1));
+        stream.set_filter(search("x"));
+        assert_eq!((chosen(&stream), stream.newer()), (Some(2), 0));
+        stream.set_filter(Filter::default());
+        stream.choose(isize::MIN);
+        assert_eq!(chosen(&stream), Some(0));
+        stream.take(message(4, &"x".repeat(TEXT_BYTES_MAX)));
+        assert_eq!(chosen(&stream), Some(3));
+    }
+
+    #[test]
+    fn a_search_finds_what_stands_in_any_part_of_a_message() {
+        let mut stream = Stream::default();
+        stream.take(message(1, "done"));
+        stream.take(Message {
+            from: "dev-a".to_owned(),
+            to: "@everyone".to_owned(),
+            kind: "question".to_owned(),
+            ..message(2, "hello")
+        });
+        for (agent, search, found) in [
+            (None, "id-2", &["id-2"][..]),
+            (None, "DEV-B", &["id-1"]),
+            (None, "@every", &["id-2"]),
+            (None, "quest", &["id-2"]),
+            (None, "hell", &["id-2"]),
+            (None, "nothing", &[]),
+            (Some("dev-a"), "", &["id-2"]),
+            (Some("dev-a"), "id-1", &[]),
+        ] {
+            stream.set_filter(Filter {
+                agent: agent.map(str::to_owned),
+                search: search.to_owned(),
+            });
+            assert_eq!(ids(&stream), found, "{agent:?} {search}");
+        }
     }
 }
