@@ -162,7 +162,7 @@ pub fn allow(args: &Allow) -> Result<End, Failure> {
     };
     let agent = agent.as_ref().or(named);
     let asked = json!({"message": id, "agent": agent, "all": all});
-    let held = match agent {
+    let what = match agent {
         Some(agent) => format!("what {} gets and sends is", visible(agent)),
         None => "all messages are".to_owned(),
     };
@@ -177,18 +177,14 @@ pub fn allow(args: &Allow) -> Result<End, Failure> {
             _ => format!("; {deliveries} deliveries pass"),
         };
         Ok(match lifted {
-            true => (format!("{held} held no more{passes}\n"), End::Done),
+            true => (format!("{what} held no more{passes}\n"), End::Done),
             false => (String::new(), End::Nothing),
         })
     };
     let done = block_on(ask(&args.at, "/api/allow", &asked, args.json, say))?;
     let end = done.map_err(|error| error.of("allow"))?;
     if end == End::Nothing {
-        self::say(
-            &held
-                .replace(" is", " is not held")
-                .replace(" are", " are not held"),
-        );
+        self::say(&format!("{what} not held"));
     }
     Ok(end)
 }

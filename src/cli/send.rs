@@ -151,10 +151,14 @@ pub(super) fn body(words: &[String]) -> Result<String, SendError> {
 /// Reads a message, without the line break at its end that most programs write.
 fn from_stdin() -> Result<String, SendError> {
     let bytes_max = Bounds::default().body_bytes_max;
-    let mut body = String::new();
+    let mut body = Vec::new();
     // One line break more than fits, and one byte to see that there is more.
-    let limit = bytes_max as u64 + 3;
-    io::stdin().lock().take(limit).read_to_string(&mut body)?;
+    let limit = bytes_max + 3;
+    io::stdin().lock().take(limit as u64).read_to_end(&mut body)?;
+    if body.len() == limit {
+        return Err(SendError::TooLong { bytes_max });
+    }
+    let mut body = String::from_utf8(body).map_err(io::Error::other)?;
     if body.ends_with('\n') {
         body.pop();
         if body.ends_with('\r') {

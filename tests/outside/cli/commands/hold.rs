@@ -238,3 +238,48 @@ fn one_of_several_is_asked_for() {
         );
     }
 }
+
+#[test]
+fn one_delivery_is_counted_as_one_and_of_several_agents_each_is_named() {
+    let relay = told();
+    done(&relay, &["hold", "dev-a"], "what dev-a gets and sends is held\n");
+    sent(&relay, "pm", "dev-a", "one");
+    let again = "what dev-a gets and sends is held; 1 delivery is: relay hold shows it\n";
+    done(&relay, &["hold", "dev-a"], again);
+    ask(relay.port, &["peek", "dev-a"])
+        .assert()
+        .code(0)
+        .stdout(contains(" (held by you)\n  one\n"));
+    let passes = "what dev-a gets and sends is held no more; 1 delivery passes\n";
+    done(&relay, &["allow", "dev-a"], passes);
+    ask(relay.port, &["send", "--mode", "manual", "dev-a", "two"])
+        .assert()
+        .code(0);
+    done(&relay, &["flush", "dev-a"], "1 message for dev-a held no more\n");
+    ask(relay.port, &["hold", "dev-b"]).assert().code(0);
+    let id = sent(&relay, "dev-b", "@everyone", "three");
+    let both = |before: &str, after: &str| {
+        contains(format!("{before}pm, dev-a{after}")).or(contains(format!("{before}dev-a, pm{after}")))
+    };
+    ask(relay.port, &["hold"])
+        .assert()
+        .code(0)
+        .stdout(both(" (held for ", ")\n  three\n"));
+    ask(relay.port, &["allow", &id])
+        .assert()
+        .code(0)
+        .stdout(both(" passes to ", "\n"));
+}
+
+#[test]
+fn that_an_agent_is_not_held_is_said_whatever_its_name_begins_with() {
+    let relay = Relay::start_with(&["--roles", "issues,area"], &[]);
+    for agent in ["issues", "area"] {
+        let said = format!("what {agent} gets and sends is not held\n");
+        ask(relay.port, &["allow", agent])
+            .assert()
+            .code(3)
+            .stdout("")
+            .stderr(said);
+    }
+}

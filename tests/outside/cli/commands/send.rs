@@ -280,3 +280,15 @@ fn an_agents_shell_takes_nothing_that_is_the_persons() {
     let read = ask(relay.port, &["read"]).assert().code(0);
     assert!(stdout_of(&read).contains("\n  for you\n"));
 }
+
+#[test]
+fn a_message_of_other_letters_that_is_too_long_is_said_to_be_that() {
+    let relay = Relay::start();
+    let said = "relay send: the message from stdin has more than 1048576 bytes, the most that is accepted\n";
+    let mut send = ask(relay.port, &["send", "pm"]);
+    send.write_stdin("é".repeat(600_000))
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(said);
+}
