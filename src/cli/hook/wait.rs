@@ -181,7 +181,8 @@ struct Status {
 impl Status {
     fn of(process: &str) -> Self {
         let read = || {
-            let home = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+            let home = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|home| !home.is_empty());
+            let home = home.map(PathBuf::from);
             let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".claude")))?;
             let file = std::fs::read(home.join("sessions").join(format!("{process}.json"))).ok()?;
             serde_json::from_slice(&file).ok()
