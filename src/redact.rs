@@ -397,4 +397,34 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn each_form_of_a_secret_is_known() {
+        assert_becomes(&[
+            ("ot_live_0123456789abcdef", "[redacted]"),
+            ("gho_0123456789abcdefghij0123", "[redacted]"),
+            ("ghu_0123456789abcdefghij0123", "[redacted]"),
+            ("ghs_0123456789abcdefghij0123", "[redacted]"),
+            ("ghr_0123456789abcdefghij0123", "[redacted]"),
+            ("github_pat_0123456789abcdefghij_0123", "[redacted]"),
+            ("xoxb-0123456789-abcdefghij", "[redacted]"),
+            ("xoxp-0123456789-abcdefghij", "[redacted]"),
+            ("ASIAABCDEFGHIJKLMNOP", "[redacted]"),
+            ("AIzaSyA0123456789abcdefghijklmnopqrstu", "[redacted]"),
+            (
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----\nxx\n-----END PGP PRIVATE KEY BLOCK----- b",
+                "[redacted] b",
+            ),
+            ("Authorization: token abcdefghijkl", "Authorization: [redacted]"),
+            ("passphrase=correcthorse", "passphrase=[redacted]"),
+            ("private_key: abcdef0123", "private_key: [redacted]"),
+            ("accessKey=0123456789", "accessKey=[redacted]"),
+            ("secretKey => 'abcdefgh'", "secretKey => '[redacted]'"),
+            ("apiKey = 0123456789", "apiKey = [redacted]"),
+        ]);
+        assert_eq!(
+            redact_json(json!({"Authorization": "Bearer abcdefgh", "passphrase": "correcthorse"})),
+            json!({"Authorization": "[redacted]", "passphrase": "[redacted]"})
+        );
+    }
 }

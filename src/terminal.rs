@@ -401,4 +401,15 @@ mod tests {
         assert_eq!(visible("a\nb\r\nc"), "a\\u{a}b\\u{d}\\u{a}c");
         assert_eq!(visible_lines("a\nb\r\n\u{1b}[2J\n"), "a\nb\\u{d}\n\\u{1b}[2J\n");
     }
+
+    #[test]
+    fn a_flag_of_tags_has_three_to_six_of_them() {
+        for (tags, is_one) in [("us", false), ("us1", true), ("usabc1", true), ("usabcd1", false)] {
+            let tags = tags
+                .chars()
+                .filter_map(|c| char::from_u32(0xe_0000 + u32::from(c)));
+            let flag = format!("🏴{}\u{e007f}", tags.collect::<String>());
+            assert_eq!(visible(&flag) == flag, is_one, "{flag:?}");
+        }
+    }
 }

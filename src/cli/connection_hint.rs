@@ -518,5 +518,61 @@ mod tests {
                 assert_eq!(relay_of(&project, "HOME", &project), None, "{broken}");
             }
         }
+
+        #[test]
+        fn the_folder_that_is_named_counts_for_more_than_the_home_unless_that_is_empty() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let root = folder.path().canonicalize().expect("it is there");
+            let [home, named] = ["home", "named"].map(|name| root.join(name));
+            write(&home.join(".claude.json"), &json!({"mcpServers": server(1)}));
+            write(&named.join(".claude.json"), &json!({"mcpServers": server(2)}));
+            for (config, number) in [(named.to_str().expect("text"), 2), ("", 1)] {
+                let variable = |name: &str| match name {
+                    "CLAUDE_CONFIG_DIR" => Some(config.to_owned()),
+                    "HOME" => Some(home.to_string_lossy().into_owned()),
+                    _ => None,
+                };
+                let servers = known_servers(&root, variable);
+                let url = format!("http://localhost:{number}/sse");
+                assert_eq!(servers["relay"].1.text("url"), url, "{config}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_several_entries_one_that_sends_the_token_is_enough() {
+        let token = [("RELAY_TOKEN", "0123456789abcdef")];
+        let (here, elsewhere) = ("http://localhost:4000/sse", "http://localhost:7331/sse");
+        let headers = json!({"Authorization": "Bearer ${RELAY_TOKEN}"});
+        let all = [
+            (Scope::User, "a", json!({"type": "sse", "url": here})),
+            (Scope::User, "b", json!({"type": "sse", "url": elsewhere})),
+            (
+                Scope::User,
+                "c",
+                json!({"type": "sse", "url": here, "headers": headers}),
+            ),
+        ];
+        assert_eq!(hint_for(&all, &token), None);
+    }
+
+    #[test]
+    fn an_entry_leads_to_the_port_that_it_has_on_the_relays_own_host() {
+        let nothing = |_: &str| None::<String>;
+        let port = |entry: &Value, relay: &str| {
+            let entry = json::get(&entry.to_string(), &[]).expect("it is JSON");
+            Server(entry.expect("an entry")).port(relay, &nothing)
+        };
+        for (url, relay, expected) in [
+            ("http://10.0.0.1:4000/sse", "http://10.0.0.1:4000", Some(4000)),
+            ("http://10.0.0.2:4000/sse", "http://10.0.0.1:4000", None),
+            ("http://localhost:4000/sse", "http://10.0.0.1:4000", None),
+            ("http://localhost/sse", "http://localhost:7331", Some(80)),
+        ] {
+            let entry = json!({"type": "sse", "url": url});
+            assert_eq!(port(&entry, relay), expected, "{url}");
+        }
+        let bridge = json!({"command": "relay", "args": ["mcp"]});
+        assert_eq!(port(&bridge, "http://localhost:7331"), Some(DEFAULT_PORT));
     }
 }

@@ -172,4 +172,24 @@ mod tests {
             assert_eq!(Place::from(address).is_this_machine(), expected, "{address}");
         }
     }
+
+    #[test]
+    fn a_host_is_an_address_or_the_name_of_a_machine() {
+        for (text, taken) in [
+            ("127.0.0.1", Some("127.0.0.1")),
+            ("::1", Some("::1")),
+            ("[::1]", Some("::1")),
+            ("box.lan", Some("box.lan")),
+            ("my_box-2", Some("my_box-2")),
+            ("", None),
+            ("[]", None),
+            ("[::1", None),
+            ("-x", None),
+            ("a b", None),
+            ("a/b", None),
+            ("a:9", None),
+        ] {
+            assert_eq!(host(text).ok().as_deref(), taken, "{text:?}");
+        }
+    }
 }

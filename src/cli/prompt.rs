@@ -315,4 +315,16 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_developer_is_told_its_branch_as_the_pm_is_and_whether_it_is_the_only_one() {
+        let alone = render("dev", &roster("pm,dev"), URL).expect("a prompt");
+        let none = "streams of their own: none, you are the only one. You";
+        assert!(alone.contains(none), "{alone}");
+        let roster = roster("pm,dev-a,qa");
+        let [own, pm] = ["qa", "pm"].map(|role| render(role, &roster, URL).expect("a prompt"));
+        assert!(pm.contains("| `qa` | `lift/qa` |"), "{pm}");
+        assert!(own.contains("- Your branch: `lift/qa`, from"), "{own}");
+        assert!(own.contains("-qa\" -b lift/qa` makes it"), "{own}");
+    }
 }

@@ -442,4 +442,41 @@ mod tests {
             assert_eq!(listeners.len(), 1, "{kind}");
         }
     }
+
+    #[tokio::test]
+    async fn a_port_of_the_systems_choice_alone_is_chosen_again_where_the_other_address_has_it() {
+        let serve = |port| Serve {
+            port,
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            token: None,
+            roles: Roster::default(),
+            project: OrNone(None),
+            hops_max: 1,
+            push_allow: Vec::new(),
+        };
+        let tried = &std::cell::Cell::new(0);
+        let free_behind = move |times: u32| {
+            tried.set(0);
+            move |address: SocketAddr| match address {
+                SocketAddr::V4(_) => listen(address),
+                SocketAddr::V6(_) => {
+                    tried.set(tried.get() + 1);
+                    if tried.get() > times {
+                        // Some machines have no IPv6.
+                        return listen((Ipv4Addr::LOCALHOST, 0).into());
+                    }
+                    Err(ErrorKind::AddrInUse.into())
+                }
+            }
+        };
+        let found = listeners(&serve(0), free_behind(2)).await.expect("it listens");
+        assert_eq!((found.len(), tried.get()), (2, 3));
+        let port = found[0].local_addr().expect("it listens").port();
+        drop(found);
+        let refused = listeners(&serve(port), free_behind(1)).await;
+        assert!(matches!(refused, Err(ServeError::PortInUse { .. })));
+        let refused = listeners(&serve(0), free_behind(u32::MAX)).await;
+        assert!(matches!(refused, Err(ServeError::PortInUse { .. })));
+        assert_eq!(tried.get(), PORTS_TRIED_MAX + 1);
+    }
 }

@@ -81,4 +81,16 @@ mod tests {
         let (_accepted, connected) = tokio::join!(accepting, connect_to_socket(&path));
         connected.expect("there is room");
     }
+
+    #[tokio::test]
+    async fn nobody_listens_where_no_socket_is_whatever_is_there_in_its_stead() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [none, left, file] = ["none", "left", "file"].map(|name| directory.path().join(name));
+        std::fs::write(&file, "").expect("there is room");
+        drop(std::os::unix::net::UnixListener::bind(&left).expect("nothing is there"));
+        for path in [&none, &left, &file, &file.join("relay.sock")] {
+            let error = connect_to_socket(path).await.expect_err("nobody listens");
+            assert!(is_nobody(&error), "{}: {error}", path.display());
+        }
+    }
 }

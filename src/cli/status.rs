@@ -359,4 +359,41 @@ mod tests {
         );
         assert_eq!(told, Some(expected));
     }
+
+    #[test]
+    fn that_all_messages_are_held_is_told_before_the_roles() {
+        let health = health(
+            r#"{"name": "relay", "version": "0.1.0", "started_at": "some day", "holds_all": true, "uptime_seconds": 183600,
+            "roles": [{"role": "pm", "unread": 0, "oldest_seconds": null, "in_doubt": 0}]}"#,
+        );
+        let text = text(&health, &Found::at(Place::default()));
+        let expected = "\nsince some day, for 2 d 3 h\n\nall messages are held: relay hold\n\nrole  unread";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn the_project_of_a_direct_node_is_in_its_name() {
+        for (kind, named) in [("direct", "d-web"), ("fleet", "web:d-web")] {
+            let json = format!(
+                r#"{{"node": "d-web", "project": "web", "kind": "{kind}", "live": true, "agents": 1, "failing": 0, "dead_letters": 0}}"#
+            );
+            let [name, ..] = node(&serde_json::from_str(&json).expect("a node"));
+            assert_eq!(name, named);
+        }
+    }
+
+    #[test]
+    fn a_time_is_told_in_its_two_greatest_units() {
+        for (seconds, told) in [
+            (59, "59 s"),
+            (60, "1 min"),
+            (3_599, "59 min"),
+            (3_600, "1 h 0 min"),
+            (86_399, "23 h 59 min"),
+            (86_400, "1 d 0 h"),
+            (183_600, "2 d 3 h"),
+        ] {
+            assert_eq!(duration(seconds), told);
+        }
+    }
 }

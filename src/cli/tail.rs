@@ -502,4 +502,58 @@ mod tests {
             assert_eq!(text, expected);
         }
     }
+
+    #[test]
+    fn each_event_of_a_worker_and_of_a_hold_has_its_words() {
+        let delivery = |more: Value| {
+            let mut event = json!({"agent_name": "bob", "from_name": "pm", "message_id": "3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a"});
+            for (field, value) in more.as_object().expect("an object") {
+                event[field] = value.clone();
+            }
+            event
+        };
+        let worker = json!({
+            "agent": {"name": "w1"}, "parent_name": "pm", "released_by": "user", "status": "exit code 3", "reason": "enough",
+        });
+        for (kind, event, words) in [
+            (
+                "delivery.held",
+                delivery(json!({"by": "all"})),
+                "bob ← pm 3f2a91c0 held: you hold all messages",
+            ),
+            (
+                "delivery.allowed",
+                delivery(json!({})),
+                "bob ← pm 3f2a91c0 let pass by you",
+            ),
+            (
+                "delivery.dropped",
+                delivery(json!({})),
+                "bob ← pm 3f2a91c0 dropped by you",
+            ),
+            (
+                "delivery.handed_on",
+                delivery(json!({"handed_on_by": "w1"})),
+                "bob gets 3f2a91c0, which w1 had not read",
+            ),
+            ("worker.asked", worker.clone(), "w1 is to be a worker of pm"),
+            ("worker.started", worker.clone(), "worker w1 runs"),
+            ("worker.ready", worker.clone(), "worker w1 is ready"),
+            ("worker.silent", worker.clone(), "worker w1 has not spoken yet"),
+            ("worker.late", worker.clone(), "worker w1 has not started in time"),
+            (
+                "worker.failed",
+                worker.clone(),
+                "worker w1 has not started: enough",
+            ),
+            (
+                "worker.released",
+                worker.clone(),
+                "user releases worker w1: enough",
+            ),
+            ("worker.exited", worker, "worker w1 has ended (exit code 3)"),
+        ] {
+            assert_eq!(told(kind, event).as_deref(), Some(words), "{kind}");
+        }
+    }
 }

@@ -527,4 +527,74 @@ for nobody from t1 on
         traced.steps.truncate(1);
         assert!(!shown(&traced).contains("  2026-05-0"));
     }
+
+    #[test]
+    fn each_sign_and_each_step_has_its_words() {
+        for (by, words) in [
+            ("all", "you hold all messages"),
+            ("to", "you hold what its agent gets"),
+            ("from", "you hold what its sender sends"),
+            ("followed", "more came over its connection"),
+            ("called_again", "the session called again"),
+            ("acknowledged", "it was acknowledged"),
+            ("kept_alive", "a keep-alive followed"),
+            ("not_taken", "its target did not take it"),
+            ("given_up", "its target did not take it, however often"),
+            ("seen", "its agent names a message of it as seen"),
+            ("unseen", "its agent has not seen it"),
+            ("redriven", "you have asked for it"),
+            ("doubt_over", "its connection lived on"),
+            ("ended", "its connection was closed"),
+            ("broken", "its connection broke"),
+            ("taken_over", "its reader holds it no more"),
+            ("cancelled", "its call was cancelled"),
+            ("lost", "it did not get there"),
+            ("receipted", "its agent is done with it"),
+            ("deferral_over", "its agent wants it from now on"),
+            ("of_another_version", "of_another_version"),
+        ] {
+            assert_eq!(sign(by), words);
+        }
+        for (kind, by, before, words) in [
+            (
+                "receipt_awaited",
+                None,
+                "handed_over",
+                "its agent has it; a receipt is awaited",
+            ),
+            ("receipted", None, "receipt_awaited", "its agent is done with it"),
+            ("delivered", Some("receipted"), "receipted", "delivered"),
+            (
+                "delivered",
+                Some("ended"),
+                "handed_over",
+                "delivered: its connection was closed",
+            ),
+            ("held", Some("all"), "queued", "held: you hold all messages"),
+            ("allowed", None, "held", "let pass by you"),
+            (
+                "undone",
+                Some("doubt_over"),
+                "handed_over",
+                "undone: nothing was heard of it for too long",
+            ),
+        ] {
+            assert_eq!(
+                said(&step("t0", "dev-a", kind, by), before, false),
+                words,
+                "{kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_just_fits_stands_before_its_line_and_what_is_urgent_is_said_to_be() {
+        let urgent = Traced {
+            priority: Some("high".to_owned()),
+            ..traced(vec![step("t0", "thirteen-char", "queued", None)])
+        };
+        let shown = shown(&urgent);
+        let expected = "accepted no time\nimmediate, high\n  thirteen-char #7  t0  queued\n";
+        assert!(shown.ends_with(expected), "{shown}");
+    }
 }

@@ -100,4 +100,13 @@ mod tests {
         let other = other.expect("Linux has one");
         assert_eq!(AtOnce::of(&other).write(&other, b"0\n"), Err(Errno::AGAIN));
     }
+
+    #[test]
+    fn a_socket_and_a_device_take_what_is_written_too() {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().expect("the system has sockets");
+        assert_eq!(AtOnce::of(&socket).write(&socket, b"one\n"), Ok(4));
+        let device = std::fs::File::options().write(true).open("/dev/null");
+        let device = device.expect("there is one");
+        assert_eq!(AtOnce::of(&device).write(&device, b"one\n"), Ok(4));
+    }
 }

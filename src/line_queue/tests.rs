@@ -444,3 +444,15 @@ fn a_full_disk_is_tried_again_and_keeps_no_more_than_it_may() {
     assert!(waiting.writer == Writer::Runs, "it is not given up");
     assert!(waiting.text.len() <= 10);
 }
+
+#[test]
+fn what_just_has_room_is_written_and_of_one_line_that_has_none_it_is_told() {
+    let file = tempfile::tempfile().expect("the system has room");
+    let queue = LineQueue::new("a disk", file.try_clone().expect("the system has room"), 4);
+    for line in ["123\n", "4\n"] {
+        keep(&queue, line);
+    }
+    queue.flush(LONG);
+    let told = "[relay] 1 line left out: a disk did not take them";
+    assert_eq!(text_of(&file), format!("123\n{told}\n"));
+}

@@ -166,4 +166,18 @@ mod tests {
             assert_eq!(Accepted::in_list(list), expected, "{list:?}");
         }
     }
+
+    #[test]
+    fn a_header_that_stands_several_times_is_one_list() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(list_of(&headers, header::ACCEPT), "");
+        for (kind, list) in [
+            ("text/html", "text/html"),
+            ("image/png", "text/html, image/png"),
+            ("application/json", "text/html, image/png, application/json"),
+        ] {
+            headers.append(header::ACCEPT, HeaderValue::from_static(kind));
+            assert_eq!(list_of(&headers, header::ACCEPT), list);
+        }
+    }
 }

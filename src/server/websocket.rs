@@ -267,4 +267,11 @@ mod tests {
         assert_eq!(in_time(&account, 0, never).await, Err(Gone));
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
+
+    #[test]
+    fn a_reason_is_cut_to_what_a_frame_that_closes_has_room_for() {
+        assert_eq!(cut(&"x".repeat(200)), "x".repeat(123));
+        assert_eq!(cut(&"é".repeat(100)), "é".repeat(61));
+        assert_eq!(cut("relay is stopping"), "relay is stopping");
+    }
 }

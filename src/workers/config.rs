@@ -354,4 +354,31 @@ mod tests {
         let text = r#"{"workers": {"codex": {"arguments": ["{\"a\": {}}", "{ x }", "{{other}}", "{", "}", "{a{prompt}"]}}}"#;
         assert!(parse(text).is_ok());
     }
+
+    #[test]
+    fn what_the_system_cannot_be_given_is_refused_where_it_stands() {
+        let (text, variable) = ("a text, without NUL", "the name of a variable, without = and NUL");
+        let program = "a program and what follows it, [\"PROGRAM\", \"ARGUMENT\", …]";
+        for (member, place, accepted) in [
+            (r#""command": [""]"#, "command is ", program),
+            (r#""command": ["x", "a\u0000"]"#, "command[1] is ", text),
+            (r#""arguments": ["a\u0000"]"#, "arguments[0] is ", text),
+            (r#""env": {"": "1"}"#, "env has ", variable),
+            (r#""env": {"A\u0000": "1"}"#, "env has ", variable),
+            (r#""env": {"A": "\u0000"}"#, "env.A is ", text),
+        ] {
+            let said = parse(&format!("{{\"workers\": {{\"codex\": {{{member}}}}}}}")).expect_err(member);
+            let begins = format!("/project/.relay/config.json: workers.codex.{place}");
+            assert!(said.starts_with(&begins), "{member}: {said}");
+            assert!(
+                said.ends_with(&format!("; accepted: {accepted}")),
+                "{member}: {said}"
+            );
+        }
+        let script = r#"{"workers": {"codex": {"command": ["sh", "-c", "f() {true}"]}}}"#;
+        assert!(
+            parse(script).is_ok(),
+            "what stands for nothing is a text as it is"
+        );
+    }
 }

@@ -125,4 +125,25 @@ mod tests {
             assert!(refused.contains(reason), "{refused}");
         }
     }
+
+    #[test]
+    fn a_directory_that_is_named_by_a_link_or_by_dots_is_the_one_that_it_leads_to() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("it is there");
+        for made in ["relay", "other/sub"] {
+            std::fs::create_dir_all(root.join(made)).expect("there is room");
+        }
+        std::os::unix::fs::symlink(root.join("other"), root.join("link")).expect("a link");
+        let relay = root.join("relay");
+        for named in ["link", "relay/../other"] {
+            let mut config = Config::default();
+            config.directories = vec![root.join(named)];
+            let directories = Directories {
+                relay: &relay,
+                config: &config,
+            };
+            let found = directories.of_worker(Some("../other/sub"), None);
+            assert_eq!(found, Ok(root.join("other/sub")), "{named}");
+        }
+    }
 }

@@ -147,4 +147,27 @@ mod tests {
         assert!(text.starts_with("\u{1b}[0m\u{1b}[2J"), "{text:?}");
         assert_eq!(draw(&of(Some((4, 10))), Some(&before)), "");
     }
+
+    #[test]
+    fn a_cursor_that_goes_elsewhere_is_followed_and_one_that_stays_is_put_back() {
+        for window in [(6, 20), (3, 7)] {
+            for (part, cursor) in [("\u{1b}[1;2H", (0, 1)), ("\u{1b}[1;1HX\u{1b}[2;4H", (1, 3))] {
+                let screen = shown(&["abc\r\ndef", part], window);
+                assert_eq!(screen.cursor_position(), cursor, "{window:?} {part:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_has_no_color_of_the_one_above_it() {
+        for window in [(6, 20), (4, 5)] {
+            let screen = shown(&["\u{1b}[41mred\r\n\u{1b}[0mplain"], window);
+            let color = |(row, col)| screen.cell(row, col).expect("it is there").bgcolor();
+            assert_eq!(
+                [(0, 2), (1, 0), (1, 4)].map(color),
+                [vt100::Color::Idx(1), vt100::Color::Default, vt100::Color::Default],
+                "{window:?}"
+            );
+        }
+    }
 }

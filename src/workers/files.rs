@@ -264,4 +264,43 @@ mod tests {
         assert!(left.contains("latest") && !left.contains("w0"), "{left:?}");
         assert_eq!(left.len(), ENDED_MAX);
     }
+
+    #[test]
+    fn a_worker_has_run_or_runs_where_any_one_of_its_files_is_there() {
+        for suffix in [LOG, LOG_BEFORE, SOCKET] {
+            let project = tempfile::tempdir().expect("a directory");
+            let files = Files::of(project.path(), "a");
+            files.make_directory().expect("it is ours");
+            assert!(!files.has_run(), "not yet");
+            std::fs::write(files.with(suffix), "").expect("there is room");
+            assert!(files.has_run(), "{suffix}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_linked_or_that_a_group_can_look_into_is_not_used() {
+        let project = tempfile::tempdir().expect("a directory");
+        let files = Files::of(project.path(), "a");
+        let (workers, elsewhere) = (project.path().join(WORKERS), project.path().join("elsewhere"));
+        let allow = |path: &Path, mode| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(path, mode).expect("it is ours");
+        };
+        let is_refused = || {
+            let refused = files.make_directory().err().map(|error| error.to_string());
+            refused.is_some_and(|refused| refused.ends_with("that only this user can look into"))
+        };
+        std::fs::create_dir(&elsewhere).expect("there is room");
+        allow(&elsewhere, 0o700);
+        std::os::unix::fs::symlink(&elsewhere, &workers).expect("a link");
+        assert!(is_refused(), "it leads elsewhere");
+        std::fs::remove_file(&workers).expect("it is there");
+        std::fs::create_dir(&workers).expect("there is room");
+        for mode in [0o750, 0o710, 0o701] {
+            allow(&workers, mode);
+            assert!(is_refused(), "{mode:o}");
+        }
+        allow(&workers, 0o700);
+        assert!(!is_refused());
+    }
 }

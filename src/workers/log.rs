@@ -324,4 +324,19 @@ mod tests {
         let expected = "\u{1b}\\\u{1b}[8;30;100t\r\n[relay] 5 bytes are missing here, which could not be written\r\n\u{1b}[8;30;100tthird";
         assert!(text.ends_with(expected), "{text:?}");
     }
+
+    #[test]
+    fn a_gap_is_told_of_once_also_where_more_is_written_behind_it() {
+        let (_directory, files) = files();
+        std::fs::create_dir(files.log()).expect("there is room");
+        let mut log = Log::begin(files.clone(), (24, 80));
+        assert!(log.write(b"first").is_some(), "it is a directory");
+        std::fs::remove_dir(files.log()).expect("it is empty");
+        for text in ["second", "third"] {
+            assert_eq!(log.write(text.as_bytes()), None);
+        }
+        let text = std::fs::read_to_string(files.log()).expect("it is there");
+        let expected = "5 bytes are missing here, which could not be written\r\n\u{1b}[8;24;80tsecondthird";
+        assert!(text.ends_with(expected), "{text:?}");
+    }
 }

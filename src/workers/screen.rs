@@ -533,4 +533,18 @@ mod tests {
             drop(screen.last_lines());
         }
     }
+
+    #[test]
+    fn what_scrolls_on_a_screen_of_its_own_is_no_line_of_the_log() {
+        let many = "gone\r\n".repeat(100);
+        let lines = log(&format!("before\r\n\u{1b}[?1049h{many}\u{1b}[?1049lafter\r\n"));
+        assert_eq!(lines, ["before", "after"]);
+    }
+
+    #[test]
+    fn a_last_line_of_300_characters_is_shown_whole() {
+        let mut screen = Screen::new((24, 80));
+        screen.write("x".repeat(300).as_bytes());
+        assert_eq!(screen.last_lines(), ["x".repeat(300)]);
+    }
 }

@@ -532,3 +532,63 @@ mod in_this_system {
         assert!(ThisSystem.read(folder.path()).is_err());
     }
 }
+
+#[test]
+fn without_a_data_directory_an_option_and_a_file_that_name_a_project_are_named() {
+    let mut world = World::default();
+    let said = |world: &World, asked: Option<&str>| {
+        let error = world.of_agent(None, asked).expect_err("nothing says where it is");
+        error.to_string()
+    };
+    let names = "names project a, but neither XDG_DATA_HOME nor HOME says where its socket is";
+    let by_option = said(&world, Some("a"));
+    assert!(
+        by_option.starts_with(&format!("--project {names}")),
+        "{by_option}"
+    );
+    let file = "/top/.relay/config.json";
+    world.file(file, r#"{"socketPath": null, "project": "a"}"#);
+    let by_file = said(&world, None);
+    assert!(by_file.starts_with(&format!("{file} {names}")), "{by_file}");
+}
+
+#[test]
+fn which_project_this_is_a_file_says_also_where_it_names_a_socket() {
+    let mut world = World::new();
+    world.file(
+        "/top/tree/.relay/config.json",
+        r#"{"socketPath": "/tmp/own.sock", "project": "near"}"#,
+    );
+    let found = world.look(|around| super::project(None, around));
+    assert_eq!(found, Ok(Some(project("near"))));
+}
+
+#[test]
+fn the_main_work_tree_comes_before_where_a_redirect_of_thrums_leads() {
+    let mut world = World::new();
+    world
+        .file("/top/tree/.git", "gitdir: /src/main/.git/worktrees/tree\n")
+        .file("/src/main/.git/worktrees/tree/commondir", "../..\n")
+        .file("/top/tree/.thrum/redirect", "/src/led/.thrum\n")
+        .file("/src/led/.relay/config.json", r#"{"project": "led"}"#);
+    let led = config_at("/src/led/.relay/config.json");
+    assert_eq!(world.discover(), of("led", led));
+    world.file("/src/main/.relay/config.json", r#"{"project": "main"}"#);
+    let main = config_at("/src/main/.relay/config.json");
+    assert_eq!(world.discover(), of("main", main));
+}
+
+#[test]
+fn a_file_in_the_place_of_relays_directory_says_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    std::fs::write(root.join(".relay"), "").expect("a file");
+    let around = Surroundings {
+        variable: &|_| None,
+        directory: &root,
+        system: &ThisSystem,
+    };
+    assert_eq!(discover(None, None, &around), Ok(Found::at(place(7331))));
+    let nearest = nearest_config(&root).map(|(file, _)| file);
+    assert_ne!(nearest, Some(root.join(CONFIG)));
+}

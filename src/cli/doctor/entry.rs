@@ -530,4 +530,25 @@ mod tests {
             assert_eq!(way(&entry, Id::Claude), (leads_to.to_owned(), place));
         }
     }
+
+    #[test]
+    fn what_an_editor_is_to_fill_in_says_nothing_and_https_is_no_way_to_a_relay() {
+        let text = |text: &str| Json::text(text);
+        for filled in ["$RELAY_PORT", "{env:RELAY_PORT}"] {
+            let entry = Json::object([
+                ("command", Json::List(vec![text("relay"), text("mcp")])),
+                ("environment", Json::object([("RELAY_PORT", text(filled))])),
+            ]);
+            assert_eq!(way(&entry, Id::Opencode).1, Ok(None), "{filled}");
+        }
+        for filled in ["Bearer $RELAY_TOKEN", "Bearer {env:RELAY_TOKEN}"] {
+            let entry = Json::object([
+                ("url", text("http://localhost:7331/mcp")),
+                ("headers", Json::object([("Authorization", text(filled))])),
+            ]);
+            assert_eq!(sent(&entry, Id::Claude), Sent::Variable, "{filled}");
+        }
+        let secure = Json::object([("url", text("https://localhost:7331/mcp"))]);
+        assert!(way(&secure, Id::Claude).1.is_err());
+    }
 }

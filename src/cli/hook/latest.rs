@@ -142,4 +142,14 @@ mod tests {
             assert!(!directory.path().join(name).exists(), "{name}");
         }
     }
+
+    #[test]
+    fn a_note_that_cannot_be_put_in_its_place_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("there is room");
+        std::fs::create_dir(directory.path().join("claude-1")).expect("there is room");
+        let latest = latest(directory.path(), "1");
+        assert!(latest.is_still());
+        let files = std::fs::read_dir(directory.path()).expect("it is there");
+        assert_eq!(files.count(), 1);
+    }
 }

@@ -369,4 +369,21 @@ mod tests {
             assert_eq!(error.is_bad_usage(), expected, "{error}");
         }
     }
+
+    #[test]
+    fn of_as_many_as_fit_none_is_left_out() {
+        let names: Vec<String> = (0..LISTED_MAX)
+            .map(|number| format!("a{number:02}.json"))
+            .collect();
+        let files: Vec<_> = names.iter().map(|name| (RELAY, name.as_str(), "")).collect();
+        let error = chosen(&files, None, &[]).expect_err("there are many");
+        assert_eq!(error.lines().count(), 1 + LISTED_MAX, "{error}");
+    }
+
+    #[test]
+    fn a_broken_file_that_is_called_by_no_name_is_written_anew_by_another_one() {
+        let error = chosen(&[(RELAY, "a b.json", "{}")], None, &[]).expect_err("it is broken");
+        let anew = "it has no name; mend it, or write it anew with: relay register NAME --role ROLE --force";
+        assert!(error.ends_with(anew), "{error}");
+    }
 }

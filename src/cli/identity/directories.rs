@@ -216,4 +216,18 @@ mod tests {
             assert_eq!(to_be_made(&top, KEPT), top.join(KEPT), "{text:?}");
         }
     }
+
+    #[test]
+    fn the_main_checkout_comes_before_where_a_redirect_leads_and_that_before_what_is_above() {
+        let (_directory, top) = directory();
+        let main = repository(top.join("main"));
+        let tree = work_tree(top.join("above/tree"), &main.join(".git"));
+        let led = make(top.join("led/.thrum"));
+        let redirect = make(tree.join(THRUM)).join("redirect");
+        fs::write(redirect, format!("{}\n", led.display())).expect("a file");
+        for kept in ["above", "led", "main"] {
+            let last = make(top.join(kept).join(KEPT));
+            assert_eq!(nearest(&tree, KEPT), Some(last));
+        }
+    }
 }

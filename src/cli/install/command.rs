@@ -214,4 +214,19 @@ mod tests {
         let other = with_additions("relay hook claude", "relay hook claude --port 7332");
         assert_eq!(other.as_deref(), Some("relay hook claude"));
     }
+
+    #[test]
+    fn relay_is_known_by_the_name_of_each_platform() {
+        for own in [
+            "relay-macos-arm64",
+            "relay-linux-amd64",
+            "relay-1.2.3-linux-x64",
+            "relay-aarch64-unknown-linux-gnu",
+        ] {
+            assert!(is_relay(own), "{own}");
+        }
+        for other in ["relay-", "relay-linux-", "relay-1.2.3", "relay-x64-windows"] {
+            assert!(!is_relay(other), "{other}");
+        }
+    }
 }

@@ -4,8 +4,10 @@ mod in_toml;
 
 use super::content::Content;
 use super::editors::{ALLOWED, APPROVED, ASKED, Connection, EDITORS};
+use super::file::{self, FileError};
 use super::json::{self, Flaw, Json};
 use super::parts::{Parts, Shape};
+use super::settings;
 
 /// How many files are made up.
 const FILES: u64 = 400;
@@ -521,4 +523,57 @@ fn a_worker_has_the_hooks_that_are_installed() {
         .map(|event| (event.name, event.waits))
         .collect();
     assert_eq!(installed, crate::workers::CLAUDE_HOOKS);
+}
+
+#[test]
+fn a_file_that_others_have_changed_meanwhile_stays_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mcp.json");
+    std::fs::write(&path, "{}").expect("a file");
+    let read = file::read(&path).expect("it is text").expect("it is there");
+    let theirs = "{\"theirs\": 1}";
+    std::fs::write(&path, theirs).expect("a file");
+    for done in [
+        file::write(&path, Some(&read), "{\"ours\": 1}"),
+        file::write(&path, None, "{\"ours\": 1}"),
+        file::remove(&path, &read),
+    ] {
+        assert!(matches!(done, Err(FileError::Changed { .. })), "{done:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), theirs);
+}
+
+#[test]
+fn a_star_in_a_rule_stands_for_anything_and_all_else_for_itself() {
+    for (rule, name, is_meant) in [
+        ("abc", "abc", true),
+        ("ab", "abc", false),
+        ("abc", "ab", false),
+        ("*", "", true),
+        ("a*", "a", true),
+        ("*c", "abc", true),
+        ("a*a", "a", false),
+        ("a*c", "abcd", false),
+        ("a*b*c", "a-b-c", true),
+        ("a*b*c", "a-c-b", false),
+        ("a*b*b", "ab", false),
+        ("a*b*b", "abb", true),
+        ("a**b", "ab", true),
+    ] {
+        assert_eq!(settings::matches(rule, name), is_meant, "{rule} {name}");
+    }
+}
+
+#[test]
+fn what_is_put_into_a_text_of_comments_alone_ends_its_lines_as_they_do() {
+    let server = Parts {
+        server: Some(Json::object([("url", Json::text("u"))])),
+        ..Parts::default()
+    };
+    let old = "// mine\n";
+    let new = "// mine\n{\n  \"mcpServers\": {\n    \"relay\": {\n      \"url\": \"u\"\n    }\n  }\n}\n";
+    for breaks in ["\n", "\r\n"] {
+        let [old, new] = [old, new].map(|text| text.replace('\n', breaks));
+        assert_eq!(Content::Json(SHAPE).with(&old, &server), Ok(new));
+    }
 }

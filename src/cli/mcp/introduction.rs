@@ -39,3 +39,23 @@ fn cli(program: &str) -> String {
         |known| (*known).to_owned(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_cli_is_called_as_those_call_it_who_work_with_it() {
+        for (program, expected) in [
+            ("claude-code", "claude"),
+            ("codex-mcp-client", "codex"),
+            ("gemini-cli-mcp-client-relay", "gemini"),
+            ("OpenCode", "opencode"),
+            ("factory-droid", "droid"),
+            ("cursor-vscode", "cursor"),
+            ("Zed", "Zed"),
+        ] {
+            assert_eq!(cli(program), expected);
+        }
+    }
+}

@@ -296,4 +296,24 @@ mod tests {
             assert_eq!(is, (doing, "nobody".to_owned()));
         }
     }
+
+    #[test]
+    fn those_of_others_do_not_reach_an_agent_and_each_way_is_told_once() {
+        for (connections, active, ways) in [
+            (vec![session("dev-a", "sse", "")], true, "nobody"),
+            (
+                ["sse", "http", "sse"].map(|way| session("", way, "")).into(),
+                true,
+                "unbound sse, unbound http",
+            ),
+            (
+                ["sse", "sse"].map(|way| session("pm", way, "")).into(),
+                false,
+                "sse",
+            ),
+        ] {
+            let is = shown("", &connections, active);
+            assert_eq!(is, (Doing::There, ways.to_owned()), "{connections:?}");
+        }
+    }
 }

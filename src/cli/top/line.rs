@@ -196,4 +196,25 @@ mod tests {
         several.insert(&"x".repeat(BYTES_MAX));
         assert_eq!(several.text(), before);
     }
+
+    #[test]
+    fn a_word_is_taken_with_the_spaces_behind_it_and_each_line_has_its_own_ends() {
+        let plain = |code| (code, KeyModifiers::NONE);
+        let mut line = Line::new("one two  ");
+        pressed(&mut line, &[(KeyCode::Char('w'), KeyModifiers::CONTROL)]);
+        assert_eq!(line.text(), "one ");
+        let mut line = Line::with_lines();
+        line.insert("ab\ncd\nef");
+        for (key, before) in [
+            (KeyCode::Home, "ab\ncd\n"),
+            (KeyCode::Left, "ab\ncd"),
+            (KeyCode::Home, "ab\n"),
+            (KeyCode::End, "ab\ncd"),
+            (KeyCode::Right, "ab\ncd\n"),
+            (KeyCode::End, "ab\ncd\nef"),
+        ] {
+            pressed(&mut line, &[plain(key)]);
+            assert_eq!(line.before(), before, "{key:?}");
+        }
+    }
 }

@@ -340,4 +340,63 @@ mod tests {
         assert_eq!(one, size_of::<AgentName>());
         assert_eq!(bytes_of(node_with(&["a", "b", "c"])), 3 * one);
     }
+
+    fn agent(name: &str) -> AgentName {
+        AgentName::in_project("web", name).expect("a name")
+    }
+
+    fn entry(what: What) -> Entry {
+        let (at, places) = (Timestamp::from_millis(0), Places::Many([].into()));
+        Entry { at, what, places }
+    }
+
+    fn handed_on() -> What {
+        What::HandedOn {
+            of: About {
+                id: MessageId(uuid::Uuid::nil()),
+                from: agent("sender"),
+                to: Recipient::agent(&agent("worker")),
+            },
+            from: agent("worker"),
+            to: agent("parent"),
+        }
+    }
+
+    #[test]
+    fn what_becomes_of_a_worker_and_of_its_inbox_concerns_all_who_have_a_part_in_it() {
+        let ready = Transition {
+            worker: crate::engine::WorkerId(1),
+            agent: agent("worker"),
+            parent: agent("parent"),
+            became: Became::Ready,
+            told: false,
+        };
+        let denied = What::Denied {
+            action: "sum".into(),
+            caller: agent("sender"),
+        };
+        for (what, concerned) in [
+            (What::Worker(Box::new(ready)), &["worker", "parent"][..]),
+            (handed_on(), &["sender", "worker", "parent"]),
+            (denied, &["sender"]),
+        ] {
+            let entry = entry(what);
+            let all = ["sender", "worker", "parent", "other"].into_iter();
+            let found: Vec<&str> = all
+                .filter(|name| entry.concerns(&agent_id(&agent(name))))
+                .collect();
+            assert_eq!(found, concerned, "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_handed_on_is_told_as_a_delivery_to_who_has_it_now() {
+        let row = entry(handed_on()).row(&crate::server::observers::Of::All, 1);
+        let told = ["delivery_id", "agent_name", "handed_on_by"].map(|name| row["payload"][name].clone());
+        let delivery = format!("del_{}_agt_web:parent", uuid::Uuid::nil());
+        assert_eq!(
+            told,
+            [delivery.as_str(), "web:parent", "web:worker"].map(Value::from)
+        );
+    }
 }

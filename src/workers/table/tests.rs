@@ -252,3 +252,92 @@ fn a_cli_is_named_as_its_program_is() {
     let accepted = "no agent CLI \"cursor\"; accepted: claude, codex, gemini, droid, opencode";
     assert_eq!(refused, accepted);
 }
+
+#[test]
+fn what_stands_for_something_within_an_argument_is_put_in_place_or_left_out_with_that_alone() {
+    let config = r#"{"workers": {"codex": {"arguments": ["{relay} of {name}", "-x", "--model={model}", "{prompt}"]}}}"#;
+    let config = Config::parse(Path::new("config.json"), config.as_bytes()).expect("it is one");
+    let codex = task(Cli::Codex);
+    let prompt = codex.prompt();
+    let order = codex.order(&config).expect("it names no model");
+    assert_eq!(order.argv, ["codex", "/opt/my relay of w1", "-x", &prompt]);
+    let fast = Task {
+        model: Some("fast".to_owned()),
+        ..codex
+    };
+    let order = fast.order(&config).expect("it has a place for one");
+    assert_eq!(
+        order.argv,
+        ["codex", "/opt/my relay of w1", "-x", "--model=fast", &prompt]
+    );
+}
+
+#[test]
+fn nothing_that_says_that_an_agent_calls_or_that_relay_was_told_reaches_a_worker() {
+    for cli in Cli::ALL {
+        let env = order(&task(cli)).env;
+        for name in [
+            "CLAUDECODE",
+            "CLAUDE_CODE_ENTRYPOINT",
+            "CLAUDE_CODE_MESSAGING_SOCKET",
+            "CLAUDE_CODE_MESSAGING_TOKEN",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_PID",
+            "CODEX_THREAD_ID",
+            "GEMINI_CLI",
+            "OPENCODE",
+            "RELAY_HOOKS",
+            "RELAY_MODE",
+            "RELAY_PERSON",
+            "RELAY_SOCKET",
+            "RELAY_TMUX",
+        ] {
+            let is_set = cli == Cli::Claude && name == "RELAY_HOOKS";
+            let expected = is_set.then_some("worker");
+            assert_eq!(
+                env.get(name).map(Option::as_deref),
+                Some(expected),
+                "{cli}: {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_nothing_wakes_is_told_to_wait_for_its_answers_and_no_other_one() {
+    for cli in Cli::ALL {
+        let prompt = task(cli).prompt();
+        let waits = prompt.contains("with await_response=true, and wait for the answer");
+        let ends = prompt.contains("and end your turn: the answer is shown to you");
+        assert_eq!((ends, waits), (cli == Cli::Claude, cli != Cli::Claude), "{cli}");
+    }
+}
+
+#[test]
+fn a_worker_has_a_wide_terminal_with_all_colors() {
+    for cli in Cli::ALL {
+        let order = order(&task(cli));
+        assert_eq!(
+            (order.in_terminal, order.rows, order.cols),
+            (true, 50, 150),
+            "{cli}"
+        );
+        assert_eq!(order.env["COLORTERM"].as_deref(), Some("truecolor"), "{cli}");
+    }
+}
+
+#[test]
+fn gemini_cli_asks_its_person_about_no_tool_that_it_has_of_relay() {
+    let argv = order(&task(Cli::Gemini)).argv;
+    assert_eq!(argv[1], "--allowed-tools");
+    let toolsets: crate::tools::Toolsets = Cli::Gemini.entry().tools.parse().expect("toolsets");
+    let tools = toolsets.names();
+    let mut tools: Vec<String> = tools
+        .split(", ")
+        .map(|name| format!("mcp_relay_{name}"))
+        .collect();
+    let mut allowed: Vec<&str> = argv[2].split(',').collect();
+    tools.sort();
+    allowed.sort_unstable();
+    assert_eq!(allowed, tools);
+}

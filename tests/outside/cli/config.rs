@@ -166,3 +166,38 @@ fn how_workers_are_started_is_told_without_what_may_be_a_secret() {
     let told: Value = serde_json::from_slice(&assert.get_output().stdout).expect("JSON");
     assert_eq!(told["workers"], json!({"file": file, "error": flaw}));
 }
+
+#[test]
+fn what_says_nothing_or_too_much_is_told_as_what_is_not_known() {
+    let directory = directory();
+    let identity = |name: &str| directory.path().join(format!(".relay/identities/{name}.json"));
+    for name in ["pm", "qa"] {
+        let text = json!({"name": name, "role": "tester"}).to_string();
+        fs::write(identity(name), text).expect("a file");
+    }
+    let mut command = config(directory.path(), &[]);
+    for variable in [
+        "HOME",
+        "RELAY_AGENT",
+        "RELAY_PROJECT",
+        "RELAY_SOCKET",
+        "RELAY_TOKEN",
+        "XDG_DATA_HOME",
+    ] {
+        command.env(variable, "");
+    }
+    let told = "relay    127.0.0.1:7331, found by its port\n\
+                project  not known before relay is asked\n\
+                agent    nobody says; --agent or RELAY_AGENT does\n\
+                token    none\n\
+                data     nowhere: neither XDG_DATA_HOME nor HOME is set\n";
+    command.assert().code(0).stdout(contains(told)).stderr("");
+    fs::remove_file(identity("qa")).expect("it is there");
+    fs::write(identity("pm"), "{").expect("a file");
+    let broken = contains("relay config: cannot take ").and(contains("pm.json"));
+    config(directory.path(), &[])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(broken);
+}

@@ -243,3 +243,26 @@ fn gemini_cli_trusts_a_folder_by_another_path_and_as_its_variables_say() {
             .stdout(contains(format!("  trusted     {said}\n")));
     }
 }
+
+#[test]
+fn a_program_that_tells_no_version_is_shown_by_its_path() {
+    let desk = Desk::new();
+    put_program(&desk, "cursor", "exit 1");
+    let text = format!(
+        "Cursor: not connected; connect it with: {RELAY} install --editor cursor\n  program     {}\n",
+        desk.home.join("bin/cursor").display()
+    );
+    desk.relay(&["doctor"]).assert().code(3).stdout(contains(text));
+}
+
+#[test]
+fn where_gemini_cli_is_told_to_ask_for_trust_it_is_as_where_nothing_is_said_of_that() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "gemini", relay.port);
+    let on = json!({"security": {"folderTrust": {"enabled": true}}});
+    desk.write(&desk.home.join(".gemini/settings.json"), &on.to_string());
+    assert_eq!(report(&desk, "gemini", 1)["trusted"], json!(false));
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    assert_eq!(report(&desk, "gemini", 0)["trusted"], json!(true));
+}

@@ -310,3 +310,21 @@ fn a_program_that_never_stops_answering_is_no_relay() {
         started.elapsed()
     );
 }
+
+#[test]
+fn a_relay_that_is_to_listen_everywhere_over_ipv6_looks_for_the_other_on_this_machine() {
+    if !has_ipv6_loopback() {
+        return;
+    }
+    let token = "0123456789abcdef";
+    let running = Relay::start_with(&["--host", "::1", "--token", token], &[]);
+    let port = running.port;
+    let mut serve = relay(&["serve", "--host", "::", "--port", &port.to_string()]);
+    let said = serve.env("RELAY_TOKEN", token).env("PATH", "").assert().code(1);
+    let said = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+    let stop = format!(
+        "its token): {} stop --host ::1 --port {port}\n",
+        env!("CARGO_BIN_EXE_relay")
+    );
+    assert!(said.ends_with(&stop), "{said}");
+}

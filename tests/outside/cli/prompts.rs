@@ -115,3 +115,29 @@ fn before_a_lift_there_are_no_uncommitted_changes_in_main() {
     let told = contains("Look that there are no uncommitted changes on the repository's main branch");
     relay(&["prompt", "pm"]).assert().code(0).stdout(told);
 }
+
+#[test]
+fn how_claude_code_is_connected_is_told_with_a_token_where_one_is_said() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let home = folder.path().to_str().expect("text");
+    let hint = |project: &str, token: &str| {
+        let mut hint = relay(&["connection-hint", "--port", "4000", "--project", project]);
+        hint.env("HOME", home).env_remove("CLAUDE_CONFIG_DIR");
+        hint.env("PATH", "").env("RELAY_TOKEN", token).assert()
+    };
+    let install = format!(
+        "{} install --editor claude --port 4000\n",
+        env!("CARGO_BIN_EXE_relay")
+    );
+    hint(home, "").code(0).stdout(contains(install)).stderr("");
+    let add = "claude mcp add --transport sse relay 'http://localhost:4000/sse?agent=${RELAY_AGENT:-}' \
+               --header 'Authorization: Bearer ${RELAY_TOKEN}'\n";
+    hint(home, "0123456789abcdef")
+        .code(0)
+        .stdout(contains(add))
+        .stderr("");
+    hint(&format!("{home}/gone"), "")
+        .code(1)
+        .stdout("")
+        .stderr(contains("relay connection-hint: "));
+}

@@ -554,3 +554,62 @@ fn an_empty_variable_says_nothing() {
     assert!(said.contains("a port is a number from 1 to 65535"), "{said}");
     drop(relay);
 }
+
+#[test]
+fn another_program_at_the_port_of_the_relay_that_was_found_is_told_by_a_hook_too() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let port = crate::support::process::free_port();
+    let other = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
+    std::thread::spawn(move || other.incoming().for_each(drop));
+    let _relay = Relay::start_at(port, &["--host", "127.0.0.2"], &[data]);
+    let socket = directory.path().join("relay/projects/default/relay.sock");
+    for (arguments, code) in [(vec!["peek", "pm"], 1), (vec!["hook", "claude"], 0)] {
+        let expected = format!(
+            "relay {}: relay runs on {}, but at 127.0.0.1:{port} something else listens; name the address that it listens on: --host ADDRESS --port {port}\n",
+            arguments[0],
+            socket.display()
+        );
+        let told = asked(&[data], &arguments);
+        assert_eq!(told, (Some(code), String::new(), expected));
+    }
+}
+
+/// Answers what comes over a connection as a relay does that says this of itself.
+fn answer(mut stream: impl std::io::Read + std::io::Write, more: &str) {
+    let health = format!(r#"{{"name":"relay","version":"0.1.0","started_at":"now"{more}}}"#);
+    let _asked = stream.read(&mut [0; 1024]);
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", health.len());
+    let _told = stream.write_all((head + &health).as_bytes());
+}
+
+#[test]
+fn a_relay_that_does_not_tell_its_port_or_its_start_is_asked_at_none() {
+    let directory = place();
+    let socket = directory.path().join("own.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).expect("nothing is there");
+    let other = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    let port = other.local_addr().expect("it listens").port();
+    std::thread::spawn(move || other.incoming().flatten().for_each(|stream| answer(stream, "")));
+    let of_port = format!(",\"port\":{port}");
+    std::thread::spawn(move || {
+        let all = ["", "", &*of_port];
+        for (stream, more) in listener.incoming().flatten().zip(all) {
+            answer(stream, more);
+        }
+    });
+    let at = socket.display();
+    let no_port = format!("relay on {at} does not tell its port; name it with --port\n");
+    let elsewhere = format!(
+        "relay runs on {at}, but at 127.0.0.1:{port} another relay listens; name the address that it listens on: --host ADDRESS --port {port}\n"
+    );
+    for (arguments, code, reason) in [
+        (vec!["peek", "pm"], 1, &no_port),
+        (vec!["hook", "claude"], 0, &no_port),
+        (vec!["peek", "pm"], 1, &elsewhere),
+    ] {
+        let told = asked(&[("RELAY_SOCKET", text(&socket))], &arguments);
+        let expected = format!("relay {}: {reason}", arguments[0]);
+        assert_eq!(told, (Some(code), String::new(), expected));
+    }
+}

@@ -517,3 +517,37 @@ fn doctor_looks_for_the_relay_of_the_project_that_an_entry_names() {
         "it is given an empty one: {told}"
     );
 }
+
+#[test]
+fn a_bridge_that_is_told_a_host_alone_looks_for_no_other_relay() {
+    let place = Place::new();
+    let _relay = place.serve("web");
+    // Nobody listens there, unless everywhere.
+    let mut agent = Agent::start_by(place.command(&[], &["mcp", "--host", "127.0.0.77"]));
+    let absent = format!(
+        "Relay is not running on 127.0.0.77:7331. Start it with: {} serve --host 127.0.0.77",
+        env!("CARGO_BIN_EXE_relay")
+    );
+    assert_eq!(agent.read("pm").texts, [absent]);
+}
+
+#[test]
+fn where_it_is_not_known_which_relay_is_meant_its_status_says_so() {
+    let place = Place::new();
+    let _relays = ["web", "other"].map(|project| place.serve(project));
+    let nowhere = [("XDG_DATA_HOME", ""), ("HOME", "")];
+    for (variables, arguments, project) in [
+        (vec![], vec![], "Unknown"),
+        (nowhere.to_vec(), vec!["--project", "api"], "api"),
+    ] {
+        let own = ["mcp", "--tools", "agent-relay", "--agent", "Ace"];
+        let arguments = [&own[..], &arguments[..]].concat();
+        let mut agent = Agent::start_by(place.command(&variables, &arguments));
+        let told = agent.call("relay_status", &json!({}));
+        let status = format!(
+            "Relay Status:\n- Connected: No\n- Agent Name: Ace\n- Project: {project}\n- Socket: Unknown\n- Daemon Version: \
+             Unknown\n- Uptime: N/A"
+        );
+        assert_eq!((&told.texts[0], told.is_error), (&status, false));
+    }
+}

@@ -477,3 +477,20 @@ fn a_node_of_a_kind_that_is_not_there_is_refused() {
         "fleet",
     );
 }
+
+#[test]
+fn a_binding_says_of_which_kind_its_node_is() {
+    let world = World::new();
+    world.fleet(json!({}));
+    let hook = json!({"name": "hook", "kind": "http_push", "delivery": {"url": "http://127.0.0.1:9/"}});
+    world.done("/v1/nodes", &world.key, &hook);
+    for (node, agent, kind, role) in [
+        ("fleet", "bob", "ws", "broker"),
+        ("hook", "alice", "http_push", "direct"),
+    ] {
+        let path = format!("/v1/nodes/{node}/agents");
+        let bound = world.done(&path, &world.key, &json!({"agent_name": agent}));
+        let found = ["node_name", "node_kind", "node_role", "status"].map(|name| bound[name].clone());
+        assert_eq!(found, [node, kind, role, "active"].map(Value::from));
+    }
+}

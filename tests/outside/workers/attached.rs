@@ -393,3 +393,27 @@ fn a_signal_that_comes_while_the_terminal_is_taken_gives_it_back() {
     assert!(is_as_before(&theirs));
     drop(read);
 }
+
+#[test]
+fn who_attaches_to_one_that_has_ended_or_never_was_is_told_so() {
+    let scene = Scene::new();
+    let (_ours, theirs) = terminal(24, 80);
+    let said = || {
+        let same = || theirs.try_clone().expect("there is room");
+        let mut command = attach(&scene);
+        let output = command.stdin(same()).stdout(same()).output().expect("it ends");
+        let text = String::from_utf8(output.stderr).expect("it is text");
+        (output.status.code(), text)
+    };
+    let never = "relay attach: no worker w1 has run\n".to_owned();
+    assert_eq!(said(), (Some(3), never));
+    let (mut supervisor, _) = scene.run("echo one");
+    supervisor.last();
+    let ended = "relay attach: w1 has ended; relay logs w1 shows what it has written\n".to_owned();
+    assert_eq!(said(), (Some(3), ended.clone()));
+    // As where its supervisor was killed.
+    let socket = scene.path("relay/projects/default/workers/w1.sock");
+    drop(std::os::unix::net::UnixListener::bind(socket).expect("there is room"));
+    assert_eq!(said(), (Some(3), ended));
+    assert!(is_as_before(&theirs));
+}

@@ -118,3 +118,38 @@ done",
     supervisor.end();
     assert_eq!(supervisor.last()["status"], serde_json::json!({"signal": 15}));
 }
+
+#[test]
+fn who_is_attached_is_shown_what_has_changed_since_the_last_time_and_not_all_anew() {
+    let scene = Scene::new();
+    let (mut supervisor, _) =
+        scene.run(r#"stty -echo; printf ready; while read line; do printf '\r\033[K%s' "$line"; done"#);
+    until("it is ready", || scene.log().contains("ready"));
+    let mut stream = attach(&scene);
+    let (_, first) = first_said(&mut stream);
+    assert!(String::from_utf8_lossy(&first).contains("ready"));
+    for line in ["first", "ready"] {
+        say(&mut stream, b'k', format!("{line}\r").as_bytes());
+        let mut shown = String::new();
+        while !shown.contains(line) {
+            let (kind, bytes) = first_said(&mut stream);
+            assert_eq!(kind, b'o');
+            shown += &String::from_utf8(bytes).expect("it is text");
+        }
+        assert!(!shown.contains("\u{1b}[2J"), "{shown:?}");
+    }
+    supervisor.end();
+    supervisor.last();
+}
+
+#[test]
+fn another_size_of_the_terminal_is_written_into_the_log() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run("exec sleep 600");
+    let mut stream = attach(&scene);
+    let size = [30_u16.to_be_bytes(), 100_u16.to_be_bytes()].concat();
+    say(&mut stream, b's', &size);
+    until("it is written down", || scene.log().ends_with("\u{1b}[8;30;100t"));
+    supervisor.end();
+    supervisor.last();
+}

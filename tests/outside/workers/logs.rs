@@ -351,3 +351,92 @@ fn of_several_projects_the_worker_is_meant_that_runs_and_else_the_one_of_the_pro
     );
     assert_eq!(logs(&scene, &["api:w1"]).1, "of api\n", "no file is needed");
 }
+
+#[test]
+fn a_log_that_is_followed_ends_where_another_worker_has_its_name() {
+    let scene = Scene::new();
+    let (mut first, _) = scene.run("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two");
+    until("one is there", || scene.log().contains("one"));
+    let mut follows = crate::support::process::relay_command();
+    follows.env("XDG_DATA_HOME", scene.directory.path());
+    follows
+        .args(["logs", "w1", "-f"])
+        .stdout(std::process::Stdio::piped());
+    let mut follows = crate::support::process::Process::start(&mut follows);
+    let mut shown = BufReader::new(follows.child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(shown.next().expect("it goes on").expect("it is text"), "one");
+    // It sees neither the end of the one nor the begin of the other.
+    let pid = follows.child.id();
+    crate::support::process::signal(pid, "STOP");
+    until("it is stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|stat| stat.contains(") T "))
+    });
+    std::fs::write(scene.path("go"), "").expect("there is room");
+    first.last();
+    let (mut second, _) = scene.run("echo three; read never");
+    until("three is there", || scene.log().contains("three"));
+    crate::support::process::signal(pid, "CONT");
+    assert_eq!(follows.exit_status().code(), Some(0));
+    let rest: Vec<String> = shown.map(|line| line.expect("it is text")).collect();
+    assert_eq!(rest, ["two"]);
+    assert_eq!(
+        follows.kill(),
+        "relay logs: w1 has ended, and another worker has its name\n"
+    );
+    second.end();
+    second.last();
+}
+
+#[test]
+fn a_line_that_is_not_ended_is_shown_once_nothing_more_comes() {
+    let scene = Scene::new();
+    let script = r"printf 'one\nAnd now?'; while [ ! -e go ]; do sleep 0.01; done; echo; echo two";
+    let (mut supervisor, _) = scene.run(script);
+    let mut follows = crate::support::process::relay_command();
+    follows.env("XDG_DATA_HOME", scene.directory.path());
+    follows
+        .args(["logs", "w1", "-f"])
+        .stdout(std::process::Stdio::piped());
+    let mut follows = crate::support::process::Process::start(&mut follows);
+    let stdout = BufReader::new(follows.child.stdout.take().expect("a pipe"));
+    let (sender, lines) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut lines = stdout.lines().map_while(Result::ok);
+        lines.all(|line| sender.send(line).is_ok())
+    });
+    for line in ["one", "And now?"] {
+        assert_eq!(
+            lines.recv_timeout(PATIENCE).as_deref(),
+            Ok(line),
+            "its worker runs"
+        );
+    }
+    std::fs::write(scene.path("go"), "").expect("there is room");
+    supervisor.last();
+    assert_eq!(follows.exit_status().code(), Some(0));
+    assert_eq!(lines.iter().collect::<Vec<_>>(), ["two"]);
+}
+
+#[test]
+fn a_reader_of_a_log_that_has_gone_has_had_enough_and_a_full_disk_is_told_of() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run("echo one");
+    supervisor.last();
+    let said = |stdout: std::process::Stdio, follow: &[&str]| {
+        let mut command = crate::support::process::relay_command();
+        command.env("XDG_DATA_HOME", scene.directory.path());
+        let output = command.args(["logs", "w1"]).args(follow).stdout(stdout).output();
+        let output = output.expect("it ends");
+        let text = String::from_utf8(output.stderr).expect("it is text");
+        (output.status.code(), text)
+    };
+    for follow in [&["-f"][..], &[]] {
+        let (reader, gone) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        assert_eq!(said(gone.into(), follow), (Some(0), String::new()));
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let told = "relay logs: No space left on device (os error 28)\n".to_owned();
+        assert_eq!(said(full.expect("Linux has it").into(), follow), (Some(1), told));
+    }
+}

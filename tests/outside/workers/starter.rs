@@ -116,3 +116,41 @@ async fn a_supervisor_that_is_killed_is_the_end_of_its_worker() {
         ["[relay] its supervisor has ended before it: signal: 9 (SIGKILL)"]
     );
 }
+
+#[tokio::test]
+async fn a_worker_that_is_ended_before_it_has_begun_has_been_started_all_the_same() {
+    let scene = Scene::new();
+    let (handle, mut events) = start_by(relay(), order(&scene, &["sleep", "600"]));
+    handle.end();
+    assert!(matches!(events.recv().await, Some(Event::Started { .. })));
+    let Some(Event::Exited { status, .. }) = events.recv().await else {
+        panic!("it has ended")
+    };
+    assert_eq!(status, Status::Signal(15));
+    assert_eq!(events.recv().await, None);
+}
+
+#[tokio::test]
+async fn what_a_supervisor_says_is_heard_behind_what_nobody_understands_and_its_end_is_told_where_it_says_nothing()
+ {
+    let scene = Scene::new();
+    for (says, told) in [
+        (
+            r#"echo '{"event":"news"}'; echo no json; echo '{"event":"failed","reason":"why"}'"#,
+            "why",
+        ),
+        (
+            ":",
+            "its supervisor has ended before it was started: exit status: 7",
+        ),
+    ] {
+        let mut supervisor = Command::new("sh");
+        supervisor.args(["-c", &format!("read -r order; {says}; exit 7")]);
+        let (_handle, mut events) = start_by(Ok(supervisor), order(&scene, &["sh"]));
+        let failed = Event::FailedToStart {
+            reason: told.to_owned(),
+        };
+        assert_eq!(events.recv().await, Some(failed));
+        assert_eq!(events.recv().await, None);
+    }
+}

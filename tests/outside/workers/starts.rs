@@ -237,3 +237,18 @@ fn a_program_is_looked_for_in_all_of_its_path_from_where_it_works() {
     supervisor.started();
     assert_eq!(supervisor.last()["last_lines"], json!(["second"]));
 }
+
+#[test]
+fn a_worker_to_which_nobody_can_attach_runs_all_the_same_and_relay_hears_of_that() {
+    let scene = Scene::new();
+    let mut order = scene.order(&["sh", "-c", "echo here"]);
+    // Longer than the path of a socket may be.
+    order["files"]["directory"] = json!(scene.path(&"x".repeat(120)));
+    let mut supervisor = Supervisor::start(&order);
+    let trouble = supervisor.report();
+    assert_eq!(trouble["event"], "trouble", "{trouble}");
+    let reason = trouble["reason"].as_str().expect("a text");
+    assert!(reason.starts_with("nobody can attach to w1: "), "{reason}");
+    supervisor.started();
+    assert_eq!(supervisor.last()["last_lines"], json!(["here"]));
+}

@@ -168,3 +168,60 @@ async fn a_relay_that_ends_each_stream_at_once_is_asked_once_a_second() {
     let asked = *relay.0.lock().expect("no test panics there");
     assert!((9..=12).contains(&asked), "{asked} times in ten seconds");
 }
+
+/// A relay that says once that it will tell of changes, ends that at once, and refuses it from then on; it counts how often it was asked.
+#[derive(Clone, Default)]
+struct Refuser(Arc<Mutex<usize>>);
+
+impl Connect for Refuser {
+    type Connection = Wire;
+
+    async fn connect(&self) -> io::Result<Wire> {
+        let count = {
+            let mut count = self.0.lock().expect("no test panics there");
+            *count += 1;
+            *count
+        };
+        let (stream, mut theirs) = duplex(ROOM);
+        tokio::spawn(async move {
+            let asked = theirs.read(&mut [0; 4096]).await.expect("it is there");
+            assert_ne!(asked, 0, "no request");
+            let (status, kind, body) = match count {
+                1 => ("200 OK", "text/event-stream", ACCEPTED),
+                _ => (
+                    "401 Unauthorized",
+                    "application/json",
+                    r#"{"error":{"message":"no"}}"#,
+                ),
+            };
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
+            theirs
+                .write_all((head + body).as_bytes())
+                .await
+                .expect("it is taken");
+        });
+        Ok(Wire {
+            stream,
+            number: 1,
+            relay: FakeRelay::default(),
+            breaks_off: AtomicBool::new(true),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_refuses_to_tell_of_changes_is_asked_again_every_five_seconds() {
+    let relay = Refuser::default();
+    let settings = Settings {
+        toolsets: "agent-relay".parse().expect("toolsets"),
+        ..settings("127.0.0.1:7331")
+    };
+    let mut agent = Agent::start_with(settings, relay.clone(), ROOM).await;
+    agent.ask(1, "resources/subscribe", &json!({"uri": INBOX})).await;
+    agent.hears(1).await;
+    sleep(Duration::from_secs(20)).await;
+    let asked = *relay.0.lock().expect("no test panics there");
+    assert!((4..=6).contains(&asked), "{asked} times in twenty seconds");
+}

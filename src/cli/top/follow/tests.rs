@@ -214,3 +214,68 @@ async fn a_relay_that_counts_from_a_clock_that_was_set_back_is_asked_for_all_tha
     let asked = asked.lock().expect("nobody has panicked");
     assert_eq!(*asked, ["since=0", "since=3", "since=0"]);
 }
+
+/// Has a relay that is not one listen, and returns at which port.
+async fn listens(router: Router) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    port
+}
+
+#[tokio::test]
+async fn agents_that_relay_has_started_are_workers_and_there_need_be_none() {
+    for starts_workers in [true, false] {
+        let agent = |name: &str| json!({"agent": name, "status": "active"});
+        let all = json!({"agents": [agent("pm"), agent("w1"), agent("w2")]});
+        let workers =
+            json!({"workers": [{"name": "w1", "state": "ready"}, {"name": "w2", "state": "exited"}]});
+        let mut router = Router::new()
+            .route("/health", get(health))
+            .route("/api/agents", post(move || async move { Json(all) }));
+        if starts_workers {
+            router = router.route("/api/workers", post(move || async move { Json(workers) }));
+        }
+        let place = Place {
+            port: listens(router).await,
+            ..Place::default()
+        };
+        let mut client = Client::connect(&place, None).await.expect("it is there");
+        let told = agents(&mut client).await.expect("they are told");
+        let told: Vec<_> = told
+            .iter()
+            .map(|agent| (agent.name.as_str(), agent.is_worker))
+            .collect();
+        assert_eq!(told, [("pm", false), ("w1", starts_workers), ("w2", false)]);
+    }
+}
+
+#[tokio::test]
+async fn that_something_is_forgotten_is_told_but_not_of_another_start() {
+    async fn missed(upgrade: WebSocketUpgrade) -> Response {
+        upgrade.on_upgrade(|mut socket| async move {
+            let event = json!({"type": "events.missed", "seq": 3, "created_at": "1970-01-01T00:00:00Z"});
+            let sent = socket.send(Message::Text(event.to_string().into())).await;
+            sent.expect("it is read");
+        })
+    }
+    let health =
+        json!({"name": "relay", "version": "0.1.0", "started_at": "1970-01-01T00:00:00Z", "boot": "b-1"});
+    let router = Router::new()
+        .route("/health", get(move || async move { Json(health) }))
+        .route("/api/tail", get(missed));
+    let port = listens(router).await.to_string();
+    let (news, mut heard) = channel(64);
+    let at = Arguments::parse_from(["top", "--port", &port]).at;
+    let (mut follow, found) = Follow::begin(at, news).await.expect("it is there");
+    assert!(follow.tell(found).await.is_ok(), "somebody wants to know it");
+    let found = follow.find().await.expect("it is there");
+    let mut count = || {
+        let all = std::iter::from_fn(|| heard.try_recv().ok());
+        all.filter(|news| matches!(news, News::Event(Event::Missed)))
+            .count()
+    };
+    assert_eq!(count(), 0, "it is another one");
+    assert!(follow.tell(found).await.is_ok(), "somebody wants to know it");
+    assert_eq!(count(), 1);
+}

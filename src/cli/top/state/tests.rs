@@ -489,3 +489,244 @@ fn a_message_that_is_begun_among_the_agents_is_for_the_chosen_one() {
     };
     assert_eq!((draft.to.text(), draft.field), ("dev-a", Field::Body));
 }
+
+#[test]
+fn a_letter_with_control_or_alt_does_nothing_among_the_panes() {
+    let mut state = talking();
+    for modifiers in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
+        for pane in [Pane::Agents, Pane::Messages] {
+            state.pane = pane;
+            for key in "qsfhHxad?/".chars() {
+                state.press(KeyEvent::new(KeyCode::Char(key), modifiers));
+                let is = (state.wishes(), &state.over, state.is_over);
+                assert_eq!(is, (Vec::new(), &Over::Nothing, false), "{key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tab_goes_from_pane_to_pane_and_back_also_where_a_message_is_open() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Enter]);
+    let mut panes = |key: KeyCode| {
+        [(); 3].map(|()| {
+            press(&mut state, &[key]);
+            state.pane
+        })
+    };
+    assert_eq!(panes(KeyCode::Tab), [Pane::Trace, Pane::Agents, Pane::Messages]);
+    assert_eq!(
+        panes(KeyCode::BackTab),
+        [Pane::Agents, Pane::Trace, Pane::Messages]
+    );
+}
+
+#[test]
+fn ctrl_c_ends_it_whatever_is_over_the_panes_that_is_not_lost_by_it() {
+    let worker = Agent {
+        name: "pm".to_owned(),
+        is_worker: true,
+        ..Agent::default()
+    };
+    for keys in ["?", "/x", "fx", "d", "x"] {
+        let mut state = talking();
+        state.take(News::Agents(vec![worker.clone()]));
+        state.take(News::Event(Event::Became {
+            id: id(7),
+            agent: "dev-b".to_owned(),
+            step: Step::Held,
+        }));
+        if keys == "x" {
+            press(&mut state, &[KeyCode::Tab]);
+        }
+        write(&mut state, keys);
+        assert_ne!(state.over, Over::Nothing, "{keys}");
+        state.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+        assert!(state.is_over, "{keys}");
+        assert_eq!(state.wishes(), [], "{keys}");
+    }
+}
+
+#[test]
+fn escape_closes_the_trace_first_and_then_ends_search_and_filter_both() {
+    let mut state = talking();
+    write(&mut state, "/task");
+    press(&mut state, &[KeyCode::Enter]);
+    write(&mut state, "fpm");
+    press(&mut state, &[KeyCode::Enter, KeyCode::Enter]);
+    assert!(state.open.is_some());
+    press(&mut state, &[KeyCode::Esc]);
+    let filter = Filter {
+        agent: Some("pm".to_owned()),
+        search: "task".to_owned(),
+    };
+    assert_eq!((state.open.is_none(), state.stream.filter()), (true, &filter));
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(state.stream.filter(), &Filter::default());
+}
+
+#[test]
+fn a_search_begins_with_what_is_searched_for_and_what_is_pasted_belongs_to_it() {
+    let mut state = talking();
+    write(&mut state, "/");
+    state.paste("task");
+    assert_eq!(shown(&state).len(), 2);
+    press(&mut state, &[KeyCode::Enter]);
+    write(&mut state, "/ p4");
+    assert_eq!(shown(&state).len(), 1);
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(state.stream.filter().search, "task");
+    write(&mut state, "f");
+    state.paste("dev-b");
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!(state.stream.filter().agent.as_deref(), Some("dev-b"));
+}
+
+#[test]
+fn a_filter_begins_with_the_one_that_there_is_or_else_with_the_chosen_agent() {
+    let mut state = talking();
+    let mut begun = |keys: &[KeyCode]| {
+        press(&mut state, keys);
+        write(&mut state, "f");
+        let Over::Filter { line } = &state.over else {
+            panic!("{:?}", state.over);
+        };
+        line.text().to_owned()
+    };
+    assert_eq!(begun(&[]), "", "it is no agent that is chosen");
+    assert_eq!(begun(&[KeyCode::Esc, KeyCode::Tab, KeyCode::Down]), "dev-a");
+    assert_eq!(begun(&[KeyCode::Enter, KeyCode::Tab, KeyCode::Down]), "dev-a");
+}
+
+#[test]
+fn while_a_message_is_open_the_arrows_open_the_one_that_they_choose() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Enter]);
+    state.wishes();
+    for (key, number) in [(KeyCode::Up, 6), (KeyCode::Down, 7)] {
+        press(&mut state, &[key]);
+        let open = state.open.as_ref().map(|open| open.id.clone());
+        assert_eq!(open, Some(id(number)));
+        assert_eq!(state.wishes(), [Wish::Trace(id(number))]);
+    }
+    said(&mut state, message(8, "pm", "dev-a", "free", "more"), &[]);
+    assert_eq!(chosen(&state), id(7));
+}
+
+#[test]
+fn a_page_is_what_its_pane_shows_but_for_a_row_and_letters_do_what_arrows_do() {
+    let mut state = talking();
+    state.room = Room {
+        messages: 4,
+        trace: 3,
+        scroll_max: 9,
+        ..Room::default()
+    };
+    for (key, number) in [
+        (KeyCode::PageUp, 4),
+        (KeyCode::Char('k'), 3),
+        (KeyCode::Char('j'), 4),
+        (KeyCode::Char('g'), 1),
+        (KeyCode::Char(' '), 4),
+        (KeyCode::Char('G'), 7),
+    ] {
+        press(&mut state, &[key]);
+        assert_eq!(chosen(&state), id(number), "{key:?}");
+    }
+    press(&mut state, &[KeyCode::Enter, KeyCode::Tab]);
+    for (key, scroll) in [
+        (KeyCode::PageDown, 2),
+        (KeyCode::Char('G'), 9),
+        (KeyCode::Home, 0),
+    ] {
+        press(&mut state, &[key]);
+        assert_eq!(
+            state.open.as_ref().map(|open| open.scroll),
+            Some(scroll),
+            "{key:?}"
+        );
+    }
+    press(&mut state, &[KeyCode::Tab]);
+    for (key, name) in [
+        (KeyCode::PageDown, "user"),
+        (KeyCode::Down, "user"),
+        (KeyCode::Home, "pm"),
+        (KeyCode::Up, "pm"),
+        (KeyCode::End, "user"),
+    ] {
+        press(&mut state, &[key]);
+        assert_eq!(state.agent().map(|row| row.name.as_str()), Some(name), "{key:?}");
+    }
+}
+
+#[test]
+fn another_start_has_its_words_and_gives_the_keys_to_the_messages() {
+    for (step, words) in [
+        (Step::Delivered, "relay was started anew; what was before is gone"),
+        (
+            Step::Waits,
+            "relay was started anew; one delivery that had not arrived is gone",
+        ),
+    ] {
+        let mut state = State::default();
+        state.take(connected(health("b-1", [0, 0, 0], 0)));
+        said(
+            &mut state,
+            message(1, "pm", "dev-a", "free", "one"),
+            &[("dev-a", step)],
+        );
+        press(&mut state, &[KeyCode::Enter, KeyCode::Tab]);
+        assert_eq!(state.pane, Pane::Trace);
+        state.take(connected(health("b-2", [0, 0, 0], 0)));
+        assert_eq!(state.pane, Pane::Messages);
+        let shown: Vec<_> = state.stream.shown().map(|entry| entry.what.clone()).collect();
+        assert_eq!(shown, [crate::cli::top::stream::What::Note(words.to_owned())]);
+        state.take(News::Event(Event::Missed));
+        let said = state.said.as_ref().map(|said| said.text.as_str());
+        assert_eq!(
+            said,
+            Some("some of what has happened is forgotten, and not shown")
+        );
+    }
+}
+
+#[test]
+fn the_fields_of_a_message_are_gone_through_and_each_has_its_keys() {
+    let mut state = talking();
+    let draft = |state: &State| match &state.over {
+        Over::Draft(draft) => draft.clone(),
+        over => panic!("{over:?}"),
+    };
+    write(&mut state, "s");
+    press(&mut state, &[KeyCode::BackTab]);
+    assert_eq!(draft(&state).field, Field::Kind);
+    for (key, kind) in [
+        (KeyCode::Right, "status"),
+        (KeyCode::Down, "question"),
+        (KeyCode::Char(' '), "directive"),
+        (KeyCode::Left, "question"),
+        (KeyCode::Up, "status"),
+    ] {
+        press(&mut state, &[key]);
+        assert_eq!(draft(&state).kind.as_str(), kind);
+    }
+    press(&mut state, &[KeyCode::BackTab]);
+    state.press(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+    state.paste("d");
+    for (name, field) in [
+        ("dev-a", Field::To),
+        ("dev-a", Field::Kind),
+        ("dev-a", Field::Body),
+    ] {
+        press(&mut state, &[KeyCode::Tab]);
+        let draft = draft(&state);
+        assert_eq!((draft.to.text(), draft.field), (name, field));
+    }
+    for modifiers in [KeyModifiers::SHIFT, KeyModifiers::CONTROL, KeyModifiers::ALT] {
+        write(&mut state, "x");
+        state.press(KeyEvent::new(KeyCode::Enter, modifiers));
+    }
+    state.paste("y");
+    assert_eq!(draft(&state).body.text(), "x\nx\nx\ny");
+}

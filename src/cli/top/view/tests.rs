@@ -425,3 +425,133 @@ fn between_both_ends_of_the_head_there_is_a_blank_however_narrow_it_is() {
         assert_eq!(width(&line), usize::from(columns));
     }
 }
+
+#[test]
+fn how_long_relay_runs_is_told_in_days_and_an_age_in_its_greatest_unit() {
+    let mut state = talking();
+    for (seconds, words) in [
+        (86_399, "connected, since 14:30 "),
+        (86_400, "connected, up for a day "),
+        (172_800, "connected, up for 2 days "),
+    ] {
+        let mut health = health("b-1", [0, 1, 2], 1);
+        health.uptime_seconds = seconds;
+        state.take(News::Health(health));
+        let screen = text(&drawn(&mut state, LARGE, Colours::All));
+        assert!(screen.contains(words), "{screen}");
+    }
+    for (seconds, told) in [
+        (59, "59 s"),
+        (60, "1 min"),
+        (3_599, "59 min"),
+        (3_600, "1 h"),
+        (86_399, "23 h"),
+        (172_800, "2 d"),
+    ] {
+        assert_eq!(age(seconds), told);
+    }
+}
+
+#[test]
+fn all_that_is_searched_for_is_marked_also_twice_in_a_row() {
+    let look = Look {
+        colours: Colours::All,
+        time,
+    };
+    let found = super::messages::found("abc tasktask, TASK", "Task", look.plain(), &look);
+    let parts: Vec<_> = found
+        .iter()
+        .map(|span| (&*span.content, span.style == look.found()))
+        .collect();
+    let expected = [
+        ("abc ", false),
+        ("task", true),
+        ("task", true),
+        (", ", false),
+        ("TASK", true),
+    ];
+    assert_eq!(parts, expected);
+}
+
+#[test]
+fn of_a_message_to_several_it_is_told_what_went_wrong_then_what_is_held_then_what_has_arrived() {
+    for (steps, words, step) in [
+        (&[Step::Waits, Step::Waits][..], "waits", Some(Step::Waits)),
+        (&[], "-", None),
+        (
+            &[Step::Delivered, Step::Failed, Step::Held],
+            "1/3 failed",
+            Some(Step::Failed),
+        ),
+        (&[Step::Expired, Step::Waits], "1/2 failed", Some(Step::Failed)),
+        (&[Step::Delivered, Step::Held], "1/2 held", Some(Step::Held)),
+        (
+            &[Step::Delivered, Step::Read, Step::HandedOver],
+            "2/3 arrived",
+            Some(Step::HandedOver),
+        ),
+        (&[Step::Read, Step::Waits], "1/2 arrived", Some(Step::Waits)),
+    ] {
+        let agents = (0..steps.len()).map(|number| format!("agent-{number}"));
+        let steps = agents.zip(steps.iter().copied()).collect();
+        let told = super::messages::state_of(&steps);
+        assert_eq!(told, (words.to_owned(), step));
+    }
+}
+
+#[test]
+fn the_chosen_agent_is_in_sight_where_not_all_have_room_and_beside_a_trace() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Tab, KeyCode::End]);
+    let screen = text(&drawn(&mut state, LEAST, Colours::All));
+    assert!(
+        screen.contains(" 4 to 5 of 5 ") && screen.contains("▸ user "),
+        "{screen}"
+    );
+    let mut state = with_trace();
+    let screen = text(&drawn(&mut state, SMALL, Colours::All));
+    assert!(!screen.contains("─ agents ─"), "{screen}");
+    press(&mut state, &[KeyCode::BackTab]);
+    let screen = text(&drawn(&mut state, SMALL, Colours::All));
+    assert!(
+        screen.contains("━ agents ━") && screen.contains("▸ pm "),
+        "{screen}"
+    );
+}
+
+#[test]
+fn of_a_message_that_is_forgotten_the_trace_alone_is_shown_or_why_there_is_none() {
+    let mut state = talking();
+    state.open = Some(crate::cli::top::state::Open {
+        id: id(99),
+        ..Default::default()
+    });
+    let told = |answer| News::Traced { id: id(99), answer };
+    for (news, words) in [
+        (None, "asking what has become of it …"),
+        (Some(told(Ok(traced()))), "handed over to session 12 (hooks)"),
+        (Some(told(Err("nothing is known".to_owned()))), "nothing is known"),
+    ] {
+        if let Some(news) = news {
+            state.take(news);
+        }
+        let screen = text(&drawn(&mut state, SMALL, Colours::All));
+        let kept = "its text is not kept here any more";
+        assert!(screen.contains(kept) && screen.contains(words), "{screen}");
+    }
+}
+
+#[test]
+fn where_a_trace_does_not_have_room_it_is_told_which_lines_are_shown() {
+    let mut state = with_trace();
+    press(&mut state, &[KeyCode::Tab]);
+    drawn(&mut state, LEAST, Colours::All);
+    press(&mut state, &[KeyCode::Down]);
+    let screen = text(&drawn(&mut state, LEAST, Colours::All));
+    let Room {
+        trace, scroll_max, ..
+    } = state.room;
+    assert!(scroll_max > 1, "it does not have room");
+    let told = format!(" 2 to {} of {} lines ", trace + 1, trace + scroll_max);
+    assert!(screen.contains(&told), "{screen}");
+}

@@ -245,3 +245,41 @@ fn an_agent_for_which_messages_are_held_is_not_retired() {
     ask(relay.port, &["drop", &ids[1]]).assert().code(0);
     ask(relay.port, &["retire", "web:lead"]).assert().code(0);
 }
+
+#[test]
+fn an_agent_is_listed_with_whom_it_works_for() {
+    let relay = told();
+    let query = "agent=w1&parent=lead&role=builder&cli=claude&tools=thrum";
+    tool(&relay, query, "list_agents", &json!({}));
+    let listed = stdout_of(&ask(relay.port, &["agents"]).assert().code(0).stderr(""));
+    let row = listed.lines().find(|row| row.starts_with("w1 "));
+    let row = row.unwrap_or_else(|| panic!("{listed}"));
+    assert!(row.ends_with("  claude  builder, works for lead"), "{row}");
+}
+
+#[test]
+fn channels_of_another_project_are_listed_and_looked_into_with_topics_that_steer_nothing() {
+    let relay = told();
+    let _registered = relay.bound_session(Way::Sse, "ui&project=web&role=designer");
+    let make = [
+        "channel",
+        "make",
+        "web:#build",
+        "web:ui",
+        "--topic",
+        "the\u{1b}build",
+    ];
+    ask(relay.port, &make).assert().code(0);
+    let channels = |named: &[&str]| {
+        let arguments = [&["channels", "--project", "web"], named].concat();
+        stdout_of(&ask(relay.port, &arguments).assert().code(0).stderr(""))
+    };
+    let listed = channels(&[]);
+    assert!(
+        listed.ends_with("\nweb:#build    1        the\\u{1b}build\n"),
+        "{listed}"
+    );
+    let seen = channels(&["build"]);
+    let head = "web:#build: the\\u{1b}build\nmember  since\nweb:ui  2";
+    assert!(seen.starts_with(head), "{seen}");
+}

@@ -568,3 +568,78 @@ fn an_environment_that_says_far_too_much_is_refused_in_words_or_passed_over() {
         .code(0)
         .stderr("");
 }
+
+#[test]
+fn where_a_worker_has_hooks_of_its_own_no_others_do_anything() {
+    let relay = told();
+    for (whose, arguments, does) in [
+        (None, vec![], true),
+        (None, vec!["--worker"], true),
+        (Some("worker"), vec![], false),
+        (Some("worker"), vec!["--worker"], true),
+        (Some("project"), vec![], true),
+    ] {
+        send(&relay, "here");
+        let mut command = hook(&relay, PROCESS, &event("PostToolUse"));
+        command.args(&arguments);
+        command.envs(whose.map(|whose| ("RELAY_HOOKS", whose)));
+        let shown = stdout_of(&command.assert().code(0).stderr(""));
+        assert_eq!(shown.contains("| here"), does, "{whose:?} {arguments:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_waiter_that_is_started_with_a_turn_leaves_time_to_the_hook_beside_it() {
+    let relay = told();
+    let mut command = relay_command();
+    command
+        .args(["hook", "claude", "wait", "--port", &relay.port.to_string()])
+        .env("CLAUDE_PID", std::process::id().to_string())
+        .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+        .env("RELAY_AGENT", "dev-a")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped());
+    let started = std::time::Instant::now();
+    let mut waiter = Waiter(command.spawn().expect("it starts"));
+    let mut stdin = waiter.0.stdin.take().expect("it is piped");
+    stdin
+        .write_all(event("UserPromptSubmit").to_string().as_bytes())
+        .expect("it reads");
+    drop(stdin);
+    until("it stands by", || can_be_woken(&relay));
+    assert!(
+        started.elapsed() >= Duration::from_millis(500),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn where_no_folder_is_named_what_claude_code_says_of_itself_is_in_its_persons_home() {
+    let relay = told();
+    let home = tempfile::tempdir().expect("there is room");
+    let sessions = home.path().join(".claude/sessions");
+    std::fs::create_dir_all(&sessions).expect("there is room");
+    let own = std::process::id().to_string();
+    let write = |status: &str| {
+        let json = json!({"status": status}).to_string();
+        std::fs::write(sessions.join(format!("{own}.json")), json).expect("there is room");
+    };
+    write("busy");
+    let mut command = relay_command();
+    command
+        .args(["hook", "claude", "wait", "--port", &relay.port.to_string()])
+        .env("CLAUDE_PID", &own)
+        .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+        .env("RELAY_AGENT", "dev-a")
+        .env("HOME", home.path())
+        .env_remove("CLAUDE_CONFIG_DIR")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let _waiter = Waiter(command.spawn().expect("it starts"));
+    until("it stands by", || can_be_woken(&relay));
+    hook(&relay, &own, &event("UserPromptSubmit")).assert().code(0);
+    assert_eq!(programs(&relay), [("busy".to_owned(), true)]);
+    write("idle");
+    until("it is idle", || programs(&relay) == [("idle".to_owned(), true)]);
+}

@@ -564,3 +564,51 @@ fn the_waiters_of_a_program_for_two_relays_that_are_away_both_stay() {
     std::thread::sleep(Duration::from_secs(5));
     assert!(first.is_waiting() && second.is_waiting());
 }
+
+#[test]
+fn a_hook_does_not_wait_for_a_relay_that_does_not_answer() {
+    let relay = told();
+    relay.signal("STOP");
+    let started = Instant::now();
+    let event = event("PostToolUse");
+    hook(&relay, PROCESS, &event)
+        .assert()
+        .code(0)
+        .stdout("")
+        .stderr("");
+    let took = started.elapsed();
+    relay.signal("CONT");
+    assert!(took < Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
+fn a_waiter_leaves_no_note_and_removes_those_of_programs_that_have_ended() {
+    let relay = told();
+    let runtime = tempfile::tempdir().expect("there is room");
+    let notes = runtime.path().join("relay");
+    std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+        .create(&notes)
+        .expect("there is room");
+    std::fs::write(notes.join(format!("claude-{PROCESS}")), "1").expect("there is room");
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(&notes).expect("it is there").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.collect()
+    };
+    let process = Sleeper::start();
+    let number = process.0.id().to_string();
+    let directory = runtime.path().to_str().expect("its name is text");
+    let variables = [("CLAUDE_PID", &*number), ("XDG_RUNTIME_DIR", directory)];
+    let waiter = Waiter::start(relay.port, &variables);
+    until("it stands by", || {
+        programs(&relay).iter().any(|(_, can_be_woken)| *can_be_woken)
+    });
+    let there = names();
+    assert!(
+        there.len() == 1 && there[0].starts_with(&format!("claude-{number}")),
+        "{there:?}"
+    );
+    send(&relay, "wake up");
+    assert_eq!(waiter.end().0, Some(2));
+    assert_eq!(names(), [""; 0]);
+}

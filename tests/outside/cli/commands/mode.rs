@@ -116,3 +116,36 @@ fn the_person_has_no_mode() {
     }
     mode(&relay, &["user"]).code(0).stdout("user: immediate\n");
 }
+
+#[test]
+fn on_its_stdout_no_other_program_than_claude_code_is_told_what_is_wrong() {
+    let relay = told();
+    for program in ["codex", "gemini"] {
+        let mut command = ask(relay.port, &["hook", program]);
+        command
+            .env("RELAY_AGENT", "nobody")
+            .write_stdin(event("SessionStart").to_string());
+        let refused = "relay hook: unknown role \"nobody\"; known roles: pm, dev-a, dev-b\n";
+        command.assert().code(0).stdout("").stderr(refused);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_something_else_than_the_agent_is_told_without_advice_about_that() {
+    let closed = Relay::start_with(&["--token", "0123456789abcdef"], &[]);
+    let wanted = format!(
+        "relay on 127.0.0.1:{} wants its token; give --token (or RELAY_TOKEN)",
+        closed.port
+    );
+    let open = told();
+    let nameless = "nothing says which program it is; accepted: \"session_id\" in the event, or ?process=";
+    let mut of_closed = hook(&closed, PROCESS, &event("SessionStart"));
+    let mut of_nobody = hook(&open, PROCESS, &json!({"hook_event_name": "SessionStart"}));
+    of_nobody.env("RELAY_AGENT", "").env_remove("CLAUDE_PID");
+    for (command, reason) in [(&mut of_closed, &*wanted), (&mut of_nobody, nameless)] {
+        let said = command.assert().code(0).stderr(format!("relay hook: {reason}\n"));
+        let said: Value = serde_json::from_str(&stdout_of(&said)).expect("JSON");
+        let expected = format!("relay shows this session no messages: {reason}");
+        assert_eq!(said, json!({"systemMessage": expected}));
+    }
+}

@@ -162,3 +162,14 @@ fn a_command_that_may_open_no_files_says_so_and_does_not_panic() {
         }
     }
 }
+
+#[test]
+fn where_another_machine_takes_no_connection_no_relay_is_to_be_started_here() {
+    let said = format!("relay status: cannot reach 0.0.0.0:{NOBODYS_PORT}: ");
+    let said = predicates::str::starts_with(said).and(contains("serve").not());
+    ask(NOBODYS_PORT, &["status", "--host", "0.0.0.0"])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(said);
+}

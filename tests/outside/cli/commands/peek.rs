@@ -34,3 +34,40 @@ fn an_unknown_role_is_named() {
         }
     }
 }
+
+#[test]
+fn what_stdout_does_not_take_is_told_and_is_an_error() {
+    let relay = told();
+    super::hold::sent(&relay, "dev-a", "user", "for you");
+    ask(relay.port, &["hold", "dev-b"]).assert().code(0);
+    let id = super::hold::sent(&relay, "dev-b", "pm", "held");
+    for arguments in [
+        &["peek"][..],
+        &["pending"],
+        &["mode", "pm"],
+        &["show", &id],
+        &["trace", &id],
+        &["hold"],
+        &["redrive", "--list"],
+        &["status"],
+    ] {
+        for json in [&["--json"][..], &[]] {
+            let full = std::fs::File::options().write(true).open("/dev/full");
+            let full = Stdio::from(full.expect("Linux has it"));
+            let called = begin(relay.port, &[arguments, json].concat(), full);
+            let output = called.wait_with_output().expect("it ends");
+            let said = format!(
+                "relay {}: cannot write to stdout: No space left on device (os error 28)\n",
+                arguments[0]
+            );
+            assert_eq!(
+                (
+                    output.status.code(),
+                    String::from_utf8_lossy(&output.stderr).as_ref()
+                ),
+                (Some(1), said.as_str()),
+                "{json:?}"
+            );
+        }
+    }
+}

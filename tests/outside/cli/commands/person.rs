@@ -180,3 +180,29 @@ fn in_a_terminal_it_is_the_person() {
     terminal.shows("sent to pm");
     assert_eq!(relay.bodies("pm"), ["piped"]);
 }
+
+#[test]
+fn each_program_of_an_agent_is_seen_by_its_name() {
+    let relay = told();
+    for name in [
+        "aider",
+        "amp",
+        "claude",
+        "codex",
+        "copilot",
+        "cursor-agent",
+        "droid",
+        "gemini",
+        "opencode",
+        "qwen",
+    ] {
+        let mut command = command_of("/bin/sh");
+        command.arg0(name).args(["-c", "\"$@\"; exit $?", "sh"]);
+        command.arg(relay_command().get_program());
+        command.args(["read", "--port", &relay.port.to_string()]);
+        command.env_remove("RELAY_PERSON");
+        let mut command = assert_cmd::Command::from_std(command);
+        let said = reason(&command.timeout(PATIENCE).assert().code(2).stdout(""));
+        assert!(said.contains(&format!(" above it is {name}), and ")), "{said}");
+    }
+}

@@ -596,3 +596,21 @@ fn a_closed_stdout_takes_no_messages() {
     );
     assert_eq!(unread(&relay, "user"), 0);
 }
+
+#[test]
+fn a_wait_may_be_of_a_day_or_of_no_time() {
+    let relay = told();
+    posted(&relay, &["one", "two"]);
+    ask(relay.port, &["read", "-n", "1", "--wait", "86400"])
+        .assert()
+        .code(0)
+        .stdout(contains("\n  one\n"));
+    ask(relay.port, &["wait", "--timeout", "86400"])
+        .assert()
+        .code(0)
+        .stdout(contains("\n  two\n"));
+    for look in [["read", "--wait", "0"], ["wait", "--timeout", "0"]] {
+        let nothing = ask(relay.port, &look).assert().code(4).stdout("");
+        nothing.stderr("nothing for user in 0 s\n");
+    }
+}

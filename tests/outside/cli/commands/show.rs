@@ -134,3 +134,16 @@ fn a_message_of_several_words_needs_no_quotes() {
         .code(0);
     assert_eq!(relay.bodies("pm"), ["hello world and - more", "-x y", "piped"]);
 }
+
+#[test]
+fn what_is_sent_is_sent_though_stdout_does_not_take_that() {
+    let relay = told();
+    let asked = sent(&relay, "dev-b", "user", "Which port?");
+    for arguments in [&["send", "dev-b", "one"][..], &["reply", &asked, "two"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let full = Stdio::from(full.expect("Linux has it"));
+        let output = begin(relay.port, arguments, full).wait_with_output();
+        assert_eq!(output.expect("it ends").status.code(), Some(0), "{arguments:?}");
+    }
+    assert_eq!(relay.bodies("dev-b"), ["one", "two"]);
+}

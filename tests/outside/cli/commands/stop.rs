@@ -147,3 +147,27 @@ fn a_relay_on_the_other_loopback_address_is_stopped_by_that() {
         )));
     assert_eq!(relay.exit_status().code(), Some(0));
 }
+
+#[test]
+fn a_relay_that_tells_no_process_that_could_be_it_is_not_stopped() {
+    for pid in [Value::Null, json!(0), json!(1)] {
+        let health =
+            json!({"name": "relay", "version": "0.1.0", "started_at": "now", "pid": pid}).to_string();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{health}",
+            health.len()
+        );
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+        let port = listener.local_addr().expect("it listens").port();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        let said = format!(
+            "relay stop: relay 0.1.0 on 127.0.0.1:{port} does not tell its process; end it with Ctrl-C where it runs\n"
+        );
+        ask(port, &["stop"]).assert().code(1).stdout("").stderr(said);
+    }
+}

@@ -253,3 +253,77 @@ fn what_comes_while_its_connection_is_broken_is_shown_once_and_nothing_is_shown_
         is_shown(text);
     }
 }
+
+/// Passes on what comes in at a port of its own, which it returns. The first who asks for what is behind an event asks for what is behind
+/// one that is still to come.
+fn ahead_of(port: u16) -> u16 {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    let own = listener.local_addr().expect("it listens").port();
+    let is_first = std::sync::Arc::new(AtomicBool::new(true));
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)) else {
+                continue;
+            };
+            let other = |stream: &TcpStream| stream.try_clone().expect("a socket");
+            let (mut answers, mut asks) = (other(&server), other(&client));
+            std::thread::spawn(move || {
+                let _broken = std::io::copy(&mut answers, &mut asks);
+                let _closed = asks.shutdown(std::net::Shutdown::Both);
+            });
+            let is_first = std::sync::Arc::clone(&is_first);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = std::io::Read::read(&mut client, &mut bytes) {
+                    let mut asked = bytes[..count].to_vec();
+                    let since = b"since=";
+                    let found = asked.windows(since.len()).position(|part| part == since);
+                    if let Some(found) = found.filter(|_| is_first.swap(false, Ordering::Relaxed)) {
+                        asked.insert(found + since.len(), b'9');
+                    }
+                    if server.write_all(&asked).is_err() {
+                        break;
+                    }
+                }
+                let _closed = server.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    own
+}
+
+#[test]
+fn a_relay_that_counts_from_a_clock_that_was_set_back_is_followed_on() {
+    let relay = told();
+    let (port, open) = between(relay.port);
+    let mut command = relay_command();
+    command.args(["tail", "--port", &ahead_of(port).to_string()]);
+    let mut process = Process::start(command.stdout(Stdio::piped()));
+    let stdout = process.child.stdout.take().expect("it is piped");
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(stdout)
+            .lines()
+            .map_while(Result::ok)
+            .all(|line| sender.send(line).is_ok())
+    });
+    let tail = Tail { process, lines };
+    let say = |text: &str| {
+        ask(relay.port, &["send", "pm", text, "--from", "dev-b"])
+            .assert()
+            .code(0);
+    };
+    let mut number = 0;
+    until("its first line", || {
+        number += 1;
+        say(&format!("begin {number}"));
+        tail.lines.recv_timeout(Duration::from_millis(200)).is_ok()
+    });
+    for end in open.lock().expect("nobody panics there").drain(..) {
+        let _gone = end.shutdown(std::net::Shutdown::Both);
+    }
+    say("afterwards");
+    while !tail.line().contains("[free] \"afterwards\"") {}
+}

@@ -66,3 +66,16 @@ fn a_token_that_is_missing_or_wrong_is_told_and_not_shown() {
             .stderr(other);
     }
 }
+
+#[test]
+fn a_variable_that_is_empty_says_nothing_to_a_subcommand_of_another_either() {
+    let relay = told();
+    for (arguments, said) in [
+        (["group", "make", "crew"].as_slice(), "@crew is made\n"),
+        (&["channel", "make", "build", "pm"], "in #build: pm\n"),
+    ] {
+        let mut command = ask(relay.port, arguments);
+        command.envs(VARIABLES.map(|name| (name, "")));
+        command.assert().code(0).stdout(said).stderr("");
+    }
+}

@@ -482,3 +482,73 @@ fn an_address_at_which_no_relay_is_known_is_none_that_install_is_offered_for() {
         assert_eq!(said["to_do"], json!([line]));
     }
 }
+
+#[test]
+fn an_entry_with_a_variable_as_its_port_is_one_for_this_machine() {
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    let url = "http://localhost:${RELAY_PORT:-7331}/mcp?agent=pm";
+    let entry = json!({"type": "http", "url": url});
+    desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let install = format!("{RELAY} install --editor claude");
+    let lines = [
+        format!(
+            "{}: its address is none; accepted: http://HOST:PORT/sse or /mcp",
+            file.display()
+        ),
+        format!("put its hooks in with: {install}"),
+        format!("it asks before each of relay's tools; have them allowed by: {install}"),
+    ];
+    assert_eq!(report(&desk, "claude", 1)["to_do"], json!(lines));
+}
+
+#[test]
+fn an_entry_for_another_machine_that_sends_no_token_is_given_one_by_hand() {
+    let desk = Desk::new();
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", "a-token-of-some-length")]);
+    let place = format!("{ELSEWHERE}:{}", relay.port);
+    let file = desk.project.join(".cursor/mcp.json");
+    let entry = json!({"url": format!("http://{place}/mcp?agent=pm")});
+    desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let line = format!(
+        "{}: relay on {place} wants its token, and this entry sends none; give it the header Authorization yourself",
+        file.display()
+    );
+    assert_eq!(report(&desk, "cursor", 1)["to_do"], json!([line]));
+}
+
+#[test]
+fn an_entry_that_takes_its_token_from_a_variable_is_not_to_be_written_anew_for_that() {
+    let desk = Desk::new();
+    let secret = "a-token-of-some-length";
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", secret)]);
+    let port = relay.port.to_string();
+    let stdio = [
+        "install",
+        "--editor",
+        "cursor",
+        "--transport",
+        "stdio",
+        "--port",
+        &port,
+    ];
+    desk.relay(&stdio).assert().code(0);
+    let file = desk.project.join(".cursor/mcp.json");
+    for (arguments, reason) in [
+        (vec![], Some("wants its token; give --token (or RELAY_TOKEN)")),
+        (
+            vec!["--token", "another-token-than-that"],
+            Some("has another token than the one in --token (or RELAY_TOKEN)"),
+        ),
+        (vec!["--token", secret], None),
+    ] {
+        let arguments = [&["doctor"], &arguments[..]].concat();
+        let told = desk.relay(&arguments).assert().code(i32::from(reason.is_some()));
+        let told = String::from_utf8_lossy(&told.get_output().stdout).into_owned();
+        let to_do = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("  to do       "));
+        let expected = reason.map(|reason| format!("{}: relay on 127.0.0.1:{port} {reason}", file.display()));
+        assert_eq!(Vec::from_iter(to_do), Vec::from_iter(expected), "{arguments:?}");
+    }
+}

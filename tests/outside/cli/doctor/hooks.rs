@@ -247,3 +247,118 @@ fn hooks_without_an_entry_are_told_with_what_connects_their_editor() {
     );
     desk.relay(&["doctor"]).assert().code(1).stdout(contains(text));
 }
+
+#[test]
+fn of_the_two_files_of_settings_of_a_project_its_persons_own_counts_for_more() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    let (shared, own) = (
+        desk.project.join(".claude/settings.json"),
+        desk.project.join(".claude/settings.local.json"),
+    );
+    for is_on in [false, true] {
+        let said = |is_on: bool| json!({"disableAllHooks": is_on, "enabledPlugins": {"relay@here": is_on}});
+        desk.write(&shared, &said(!is_on).to_string());
+        let mut settings = desk.json(&own);
+        for (member, value) in said(is_on).as_object().expect("an object") {
+            settings[member] = value.clone();
+        }
+        desk.write(&own, &settings.to_string());
+        let to_do = report(&desk, "claude", i32::from(is_on))["to_do"].to_string();
+        for line in ["it says disableAllHooks", "claude plugin disable relay@here"] {
+            assert_eq!(to_do.contains(line), is_on, "{to_do}");
+        }
+    }
+}
+
+#[test]
+fn codex_trusts_hooks_by_the_path_of_their_link_and_by_that_to_which_it_leads() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let (link, file) = (
+        desk.home.join(".codex/hooks.json"),
+        desk.home.join("dotfiles/hooks.json"),
+    );
+    desk.write(&file, "{}\n");
+    fs::create_dir(desk.home.join(".codex")).expect("a directory");
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    install(&desk, "codex", relay.port);
+    let config = desk.home.join(".codex/config.toml");
+    let installed = fs::read_to_string(&config).expect("it is there");
+    for (path, is_trusted) in [(&link, true), (&file, true), (&config, false)] {
+        let state = |event: &str| {
+            format!(
+                "\n[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"sha256:0\"\n",
+                path.display()
+            )
+        };
+        let states: String = [
+            "session_start",
+            "user_prompt_submit",
+            "post_tool_use",
+            "stop",
+            "session_end",
+        ]
+        .map(state)
+        .concat();
+        desk.write(&config, &format!("{installed}{states}"));
+        let said = report(&desk, "codex", i32::from(!is_trusted));
+        assert_eq!(said["trusted"], json!(is_trusted), "{}", path.display());
+    }
+}
+
+#[test]
+fn each_plugin_that_is_on_is_named_also_beside_hooks_without_a_server() {
+    let desk = Desk::new();
+    install(&desk, "claude", 7331);
+    fs::remove_file(desk.project.join(".mcp.json")).expect("it is there");
+    let plugins = json!({"enabledPlugins": {"relay@here": true, "relay@there": true}});
+    desk.write(&desk.home.join(".claude/settings.json"), &plugins.to_string());
+    let mut lines = vec![format!(
+        "it has hooks but no server; connect it with: {RELAY} install --editor claude"
+    )];
+    lines.extend(["relay@here", "relay@there"].map(|plugin| {
+        format!(
+            "its plugin {plugin} is on as well, and brings the same tools and hooks; take one of the two out: \
+             claude plugin disable {plugin}, or {RELAY} uninstall --editor claude"
+        )
+    }));
+    assert_eq!(report(&desk, "claude", 1)["to_do"], json!(lines));
+}
+
+#[test]
+fn a_hash_of_codexs_counts_for_one_hook_by_whichever_path_its_file_is_named() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "codex", relay.port);
+    let (hooks, kept) = (
+        desk.home.join(".codex/hooks.json"),
+        desk.home.join("dotfiles/hooks.json"),
+    );
+    desk.write(&kept, &fs::read_to_string(&hooks).expect("it is there"));
+    fs::remove_file(&hooks).expect("it is there");
+    std::os::unix::fs::symlink(&kept, &hooks).expect("a link");
+    let config = desk.home.join(".codex/config.toml");
+    let installed = fs::read_to_string(&config).expect("it is there");
+    let events = [
+        "session_start",
+        "user_prompt_submit",
+        "post_tool_use",
+        "stop",
+        "session_end",
+    ];
+    for (file, hook, member, is_trusted) in [
+        (&hooks, 0, "trusted_hash", true),
+        (&kept, 0, "trusted_hash", true),
+        (&hooks, 1, "trusted_hash", false),
+        (&hooks, 0, "seen_hash", false),
+    ] {
+        let file = file.display();
+        let state = events
+            .map(|event| format!("\n[hooks.state.\"{file}:{event}:0:{hook}\"]\n{member} = \"sha256:0\"\n"));
+        desk.write(&config, &format!("{installed}{}", state.concat()));
+        let said = report(&desk, "codex", i32::from(!is_trusted));
+        assert_eq!(said["trusted"], json!(is_trusted), "{file} {hook} {member}");
+    }
+}

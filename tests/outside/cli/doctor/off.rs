@@ -380,3 +380,73 @@ fn tools_that_are_not_among_those_that_are_named_or_are_denied_in_one_word_are_t
         desk.write(file, &well);
     }
 }
+
+#[test]
+fn each_rule_that_keeps_claude_code_from_relays_tools_is_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    let all = ["mcp__relay", "mcp__relay__read_messages"];
+    let rules = json!({"permissions": {"deny": all, "ask": ["mcp__relay"]}});
+    let mut lines = Vec::new();
+    for place in [&desk.home, &desk.project] {
+        let file = place.join(".claude/settings.json");
+        desk.write(&file, &rules.to_string());
+        let file = file.display();
+        lines.extend(all.map(|rule| {
+            format!(
+                "{file}: it denies {rule} in permissions.deny, so that no such tool is called; take that out"
+            )
+        }));
+        lines.push(format!(
+            "{file}: it asks for mcp__relay in permissions.ask, so that it asks before each such tool; take that out"
+        ));
+    }
+    assert_eq!(report(&desk, "claude", 1)["to_do"], json!(lines));
+}
+
+#[test]
+fn what_is_off_by_the_users_file_by_what_codex_names_and_by_several_rules_is_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    for editor in ["gemini", "codex", "opencode"] {
+        install(&desk, editor, relay.port);
+    }
+    let users = desk.home.join(".gemini/settings.json");
+    for (settings, told) in [
+        (
+            json!({"mcp": {"excluded": ["relay"]}}),
+            "mcp.excluded names relay, so that its server is not started; take that out",
+        ),
+        (
+            json!({"hooksConfig": {"disabled": ["relay hook gemini"]}}),
+            "hooksConfig.disabled names a hook of relay's, so that it is not run; take that out",
+        ),
+    ] {
+        desk.write(&users, &settings.to_string());
+        let line = format!("{}: {told}", users.display());
+        assert_eq!(report(&desk, "gemini", 1)["to_do"], json!([line]));
+    }
+    let codex = desk.home.join(".codex/config.toml");
+    let well = fs::read_to_string(&codex).expect("it is there");
+    let more = "enabled_tools = [\"read_messages\", \"list_pending\"]\n";
+    desk.write(&codex, &format!("{well}{more}"));
+    let line = json!(format!(
+        "{}: enabled_tools of its entry leaves out post_message; name them, or take that out",
+        codex.display()
+    ));
+    let said = report(&desk, "codex", 1)["to_do"].clone();
+    assert!(said.as_array().expect("an array").contains(&line), "{said}");
+    let opencode = desk.project.join("opencode.json");
+    let mut settings = desk.json(&opencode);
+    settings["tools"] = json!({"relay_read_messages": false, "relay_post_message": false});
+    desk.write(&opencode, &settings.to_string());
+    let lines = ["post_message", "read_messages"].map(|tool| {
+        format!(
+            "{}: tools has false for \"relay_{tool}\", so that such tools are not called; take that out",
+            opencode.display()
+        )
+    });
+    assert_eq!(report(&desk, "opencode", 1)["to_do"], json!(lines));
+}

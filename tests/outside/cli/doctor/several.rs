@@ -212,3 +212,35 @@ fn of_opencodes_other_files_those_count_that_it_reads() {
         fs::remove_file(users).expect("it is there");
     }
 }
+
+#[test]
+fn another_program_of_the_local_scope_is_none_that_install_would_put_relay_in_the_place_of() {
+    let desk = Desk::new();
+    let project = desk.project.to_str().expect("text").to_owned();
+    let local = json!({"mcpServers": {"relay": {"command": "python3", "args": ["-m", "my_relay"]}}});
+    let file = desk.home.join(".claude.json");
+    desk.write(&file, &json!({"projects": {project: local}}).to_string());
+    let line = format!("{}: it starts another program than relay mcp", file.display());
+    assert_eq!(report(&desk, "claude", 1)["to_do"], json!([line]));
+}
+
+#[test]
+fn of_two_entries_hooks_are_to_be_for_the_port_of_the_one_that_counts() {
+    let desk = Desk::new();
+    let [own, users] = [Relay::start(), Relay::start()];
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    let install = |port: u16, more: &[&str]| {
+        let port = port.to_string();
+        let arguments = [&["install", "--editor", "gemini", "--port", &port][..], more].concat();
+        desk.relay(&arguments).assert().code(0);
+    };
+    install(users.port, &["--global", "--no-hooks"]);
+    install(own.port, &["--no-hooks"]);
+    let line = format!(
+        "put its hooks in with: {RELAY} install --editor gemini --port {}",
+        own.port
+    );
+    assert_eq!(report(&desk, "gemini", 1)["to_do"], json!([line]));
+    install(own.port, &[]);
+    assert_eq!(report(&desk, "gemini", 0)["hooks"], "current");
+}

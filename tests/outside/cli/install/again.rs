@@ -467,3 +467,34 @@ fn a_group_of_hooks_that_is_there_twice_is_there_once() {
     desk.relay(&install).assert().code(0);
     assert_eq!(desk.json(&settings)["hooks"], installed["hooks"]);
 }
+
+#[test]
+fn a_hook_that_is_there_twice_in_its_group_is_there_once() {
+    let desk = Desk::new();
+    let settings = desk.project.join(".claude/settings.local.json");
+    let install = ["install", "--editor", "claude"];
+    desk.relay(&install).assert().code(0);
+    let installed = desk.json(&settings);
+    let mut doubled = installed.clone();
+    let group = &mut doubled["hooks"]["PostToolUse"][0]["hooks"];
+    let hook = group[0].clone();
+    group.as_array_mut().expect("hooks").push(hook);
+    desk.write(&settings, &doubled.to_string());
+    desk.relay(&install).assert().code(0);
+    assert_eq!(desk.json(&settings)["hooks"], installed["hooks"]);
+}
+
+#[test]
+fn an_entry_whose_members_stand_in_another_order_is_relays_own() {
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    let url = "http://localhost:7331/sse?agent=${RELAY_AGENT:-}";
+    let text = format!("{{\"mcpServers\": {{\"relay\": {{\"url\": \"{url}\", \"type\": \"sse\"}}}}}}\n");
+    desk.write(&file, &text);
+    install(&desk, &["claude"]);
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+    let told = contains("with what was added").not();
+    desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+    assert_eq!(desk.files(), []);
+    assert!(!desk.backup(&file).exists(), "nothing was added");
+}

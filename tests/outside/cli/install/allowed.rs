@@ -245,3 +245,40 @@ fn what_claude_code_does_not_heed_or_is_of_other_tools_denies_nothing() {
         desk.relay(&INSTALL).assert().code(0).stderr(told);
     }
 }
+
+#[test]
+fn each_rule_that_stops_relays_tools_is_told_and_to_claude_code_alone() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.json");
+    let rules = json!({"deny": ["mcp__relay__read_messages", "mcp__*"], "ask": ["mcp__relay"]});
+    desk.write(&file, &json!({"permissions": rules}).to_string());
+    let told = |install: &[&str]| {
+        let told = desk.relay(install).assert().code(0);
+        let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        let lines = told.lines().filter(|line| line.ends_with("; take that out"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let line = |does: &str, rule: &str, list: &str| {
+        let file = file.display();
+        format!(
+            "Claude Code {does} what {rule} names, which is in permissions.{list} of {file}; take that out"
+        )
+    };
+    let all = [
+        line("does not call", "mcp__relay__read_messages", "deny"),
+        line("does not call", "mcp__*", "deny"),
+        line("asks you before it calls", "mcp__relay", "ask"),
+    ];
+    assert_eq!(told(&INSTALL), all);
+    assert_eq!(told(&["install", "--editor", "cursor"]), [] as [String; 0]);
+}
+
+#[test]
+fn what_is_allowed_is_told_of_a_file_with_a_byte_order_mark_too() {
+    let desk = Desk::new();
+    desk.write(&desk.project.join(".claude/settings.local.json"), "\u{feff}{}\n");
+    let told = contains("Claude Code calls relay's tools without asking: ")
+        .and(contains("Claude Code asks you before it starts a worker: "));
+    desk.relay(&INSTALL).assert().code(0).stderr(told);
+    desk.relay(&INSTALL).assert().code(0).stderr("");
+}

@@ -175,3 +175,133 @@ fn an_entry_that_needs_a_name_and_has_none_is_told_of_until_somebody_is_register
             .stderr(told.clone().not());
     }
 }
+
+#[test]
+fn of_entries_beside_its_own_uninstall_names_those_that_lead_to_a_relay_here() {
+    let desk = Desk::new();
+    let file = desk.project.join(".codex/config.toml");
+    let nothing = "nothing of relay's is in the files of these editors\n";
+    for (text, is_told) in [
+        ("url = \"http://localhost:7331/mcp\"", true),
+        ("command = \"other\"", false),
+        ("url = \"https://relay.example/mcp\"", false),
+        ("enabled = false", false),
+    ] {
+        desk.write(&file, &format!("[mcp_servers.relay]\n{text}\n"));
+        let line = format!(
+            "Codex: {}: mcp_servers.relay stays; take it out\n",
+            file.display()
+        );
+        let told = if is_told {
+            line + nothing
+        } else {
+            nothing.to_owned()
+        };
+        desk.relay(&["uninstall"]).assert().code(3).stderr(told);
+    }
+}
+
+#[test]
+fn of_servers_in_folders_above_claude_code_knows_those_of_the_nearest() {
+    let desk = Desk::new();
+    let below = desk.project.join("src/deep");
+    fs::create_dir_all(&below).expect("a directory");
+    let other = json!({"mcpServers": {"relay": {"type": "sse", "url": "http://localhost:9/sse?agent="}}});
+    for (folder, is_named) in [
+        (&desk.project, true),
+        (&desk.project.join("src"), true),
+        // That is the one that an installation in this folder writes.
+        (&below, false),
+    ] {
+        let file = folder.join(".mcp.json");
+        desk.write(&file, &other.to_string());
+        let install = ["install", "--editor", "claude", "--global"];
+        let done = desk.relay(&install).current_dir(&below).assert().code(0);
+        let told = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+        let said: Vec<&str> = told.lines().filter(|line| line.contains("in place of")).collect();
+        let line = format!(
+            "Claude Code: {}: mcpServers.relay counts in place of relay's entry; take it out",
+            file.display()
+        );
+        assert_eq!(said, Vec::from_iter(is_named.then_some(line.as_str())));
+    }
+}
+
+#[test]
+fn outside_of_a_work_tree_codex_reads_nothing_above_its_folder() {
+    let desk = Desk::new();
+    let below = desk.project.join("src");
+    fs::create_dir(&below).expect("a directory");
+    let off = "[mcp_servers.relay]\nenabled = false\n";
+    desk.write(&desk.project.join(".codex/config.toml"), off);
+    let install = ["install", "--editor", "codex", "--no-hooks"];
+    let untold = contains("is mixed").not();
+    desk.relay(&install)
+        .current_dir(&below)
+        .assert()
+        .code(0)
+        .stderr(untold);
+}
+
+#[test]
+fn what_opencode_has_at_home_is_named_once_below_that_and_by_its_type_alone() {
+    let desk = Desk::new();
+    let below = desk.home.join("work");
+    fs::create_dir(&below).expect("a directory");
+    for (entry, times) in [
+        (json!({"enabled": false}), 1),
+        // The type says that it has an address.
+        (json!({"command": ["other"]}), 0),
+    ] {
+        let file = desk.home.join(".opencode/opencode.json");
+        desk.write(&file, &json!({"mcp": {"relay": entry}}).to_string());
+        let install = ["install", "--editor", "opencode", "--no-hooks"];
+        let done = desk.relay(&install).current_dir(&below).assert().code(0);
+        let told = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+        assert_eq!(told.matches("is mixed").count(), times, "{told}");
+    }
+}
+
+#[test]
+fn a_name_that_an_entry_gives_its_bridge_comes_first_and_of_several_files_no_list_is_told() {
+    let environment = json!({"THRUM_NAME": "qa"});
+    let args = ["mcp", "--tools", "thrum"];
+    let (program, words) = (json!(RELAY), json!([RELAY, "mcp", "--tools", "thrum"]));
+    let cursor = json!({"command": program, "args": args, "env": environment});
+    let opencode = json!({"type": "local", "command": words, "environment": environment});
+    for (editor, file, servers) in [
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            json!({"mcpServers": {"relay": cursor}}),
+        ),
+        ("opencode", "opencode.json", json!({"mcp": {"relay": opencode}})),
+    ] {
+        let desk = Desk::new();
+        desk.write(&desk.project.join(file), &servers.to_string());
+        let install = ["install", "--editor", editor, "--no-hooks"];
+        let untold = contains("does not start without a name").not();
+        desk.relay(&install)
+            .env("THRUM_NAME", "no name")
+            .assert()
+            .code(0)
+            .stderr(untold);
+    }
+    let desk = Desk::new();
+    for name in ["dev-a", "dev-b"] {
+        let register = ["register", name, "--role", "tester"];
+        desk.relay(&register).assert().code(0);
+    }
+    let install = [
+        "install",
+        "--editor",
+        "cursor",
+        "--transport",
+        "stdio",
+        "--tools",
+        "thrum",
+    ];
+    let told =
+        contains("without a name: there are several identities; choose one with --agent or RELAY_AGENT\n");
+    desk.relay(&install).assert().code(0).stderr(told);
+}

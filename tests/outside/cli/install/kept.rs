@@ -424,3 +424,100 @@ fn an_installation_without_hooks_is_not_what_was_before() {
     let told = String::from_utf8_lossy(&told.get_output().stdout).into_owned();
     assert_eq!(desk.json(&settings), json!({"mine": 1}), "{told}");
 }
+
+#[test]
+fn a_byte_order_mark_that_somebody_takes_out_stays_out_and_no_comment_is_lost_behind_one() {
+    let changes: [fn(&str) -> String; 2] = [
+        |text| text.trim_start_matches('\u{feff}').to_owned(),
+        |text| text.replace("\"mine\": 1", "\"mine\": 2"),
+    ];
+    for change in changes {
+        let desk = Desk::new();
+        let file = desk.project.join(".cursor/mcp.json");
+        let old = "\u{feff}// mine\n{\n  \"mine\": 1\n}\n";
+        desk.write(&file, old);
+        desk.relay(&["install", "--editor", "cursor"]).assert().code(0);
+        let installed = fs::read_to_string(&file).expect("it is there");
+        desk.write(&file, &change(&installed));
+        let told = format!(
+            "Cursor: changed {}; as it was before install: {}\n",
+            file.display(),
+            desk.backup(&file).display()
+        );
+        desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), change(old));
+    }
+}
+
+#[test]
+fn hooks_of_an_event_in_another_order_are_nothing_that_was_added() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.local.json");
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    let mut settings = desk.json(&file);
+    let groups = settings["hooks"]["Stop"].as_array_mut().expect("an array");
+    groups.reverse();
+    desk.write(&file, &settings.to_string());
+    let untold = contains("what was added").not();
+    desk.relay(&["uninstall"]).assert().code(0).stdout(untold);
+    assert_eq!(desk.files(), []);
+    assert!(
+        !desk.backup(&file).exists(),
+        "nothing of anybody else's was there"
+    );
+}
+
+#[test]
+fn an_empty_object_of_hooks_that_is_a_persons_stays_where_none_are_wanted() {
+    let desk = Desk::new();
+    let file = desk.project.join(".gemini/settings.json");
+    desk.write(&file, "{\"hooks\": {}, \"theme\": \"dark\"}");
+    let install = ["install", "--editor", "gemini", "--no-hooks"];
+    desk.relay(&install).assert().code(0);
+    assert_eq!(desk.json(&file)["hooks"], json!({}));
+}
+
+#[test]
+fn a_token_is_sent_over_the_other_way_of_an_address_too_and_a_bridge_lacks_none() {
+    let desk = Desk::new();
+    let install = |editor: &str, transport: &str| {
+        let arguments = [
+            "install",
+            "--no-hooks",
+            "--editor",
+            editor,
+            "--transport",
+            transport,
+        ];
+        let mut command = desk.relay(&arguments);
+        command
+            .env("RELAY_TOKEN", "a-token-of-some-length")
+            .assert()
+            .code(0)
+    };
+    install("gemini", "sse");
+    let gemini = desk.json(&desk.project.join(".gemini/settings.json"));
+    let header = json!({"Authorization": "Bearer ${RELAY_TOKEN:-}"});
+    assert_eq!(gemini["mcpServers"]["relay"]["headers"], header);
+    for editor in ["vscode", "zed"] {
+        install(editor, "stdio").stderr(contains("gets no token").not());
+    }
+}
+
+#[test]
+fn what_is_kept_lies_where_nobody_else_looks_and_a_new_file_is_as_any_other() {
+    let desk = Desk::new();
+    let (old, new) = (
+        desk.project.join(".cursor/mcp.json"),
+        desk.project.join(".vscode/mcp.json"),
+    );
+    desk.write(&old, "{}\n");
+    let install = ["install", "--editor", "cursor", "--editor", "vscode"];
+    desk.relay(&install).assert().code(0);
+    let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    let kept = desk.backup(&old);
+    assert_eq!(mode(kept.parent().expect("it lies in a directory")), 0o700);
+    let other = desk.project.join("other");
+    desk.write(&other, "");
+    assert_eq!(mode(&new), mode(&other));
+}

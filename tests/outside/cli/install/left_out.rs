@@ -325,3 +325,51 @@ fn how_an_entry_that_is_not_relays_was_reached_is_named_but_for_its_secrets() {
         assert!(stdout.contains(&line), "{stdout}");
     }
 }
+
+#[test]
+fn of_hosts_that_are_said_twice_each_is_named_once_and_no_plain_word_of_a_runner_is() {
+    let hosts = |first: &str, second: &str| json!({"command": "/old/relay", "args": ["mcp", "--host", first, "--host", second]});
+    let runner = |words: &[&str]| json!({"command": "npx", "args": words});
+    for (entry, lost) in [
+        (
+            hosts("192.0.2.7", "192.0.2.8"),
+            Some("--host 192.0.2.8, --host 192.0.2.7"),
+        ),
+        (hosts("192.0.2.7", "192.0.2.7"), Some("--host 192.0.2.7")),
+        (runner(&["--yes", "relay-bus", "mcp"]), None),
+        (runner(&["relay-bus", "mcp"]), None),
+    ] {
+        let (_desk, stdout, _) = over(&entry, &[]);
+        let line = lost.map(|lost| format!("; no longer in relay's entry: {lost}\n"));
+        assert_eq!(stdout.contains("no longer"), lost.is_some(), "{stdout}");
+        assert!(stdout.ends_with(&line.unwrap_or_default()), "{stdout}");
+    }
+}
+
+#[test]
+fn a_sign_of_a_comment_in_a_name_or_a_value_is_none() {
+    let desk = Desk::new();
+    let file = desk.home.join(".codex/config.toml");
+    let text = "[mcp_servers.relay]\ncommand = \"x\"\nargs = [\"#1\"]\nenv = { \"A#B\" = \"#\" }\n";
+    desk.write(&file, text);
+    let told = contains("; no longer in relay's entry: x #1, env\n");
+    let install = ["install", "--editor", "codex", "--no-hooks"];
+    desk.relay(&install).assert().code(0).stdout(told);
+}
+
+#[test]
+fn what_was_added_to_hooks_as_relay_itself_would_write_it_is_kept_when_they_are_taken_out() {
+    let desk = Desk::new();
+    let file = desk.project.join(".gemini/settings.json");
+    let install = ["install", "--editor", "gemini"];
+    desk.relay(&install).assert().code(0);
+    let text = fs::read_to_string(&file).expect("it is there");
+    let (head, added) = ("\"type\": \"command\",\n", "            \"timeout\": 5,\n");
+    let text = text.replacen(head, &format!("{head}{added}"), 1);
+    desk.write(&file, &text);
+    let without = [&install[..], &["--no-hooks"]].concat();
+    let told = contains("; no longer in relay's entry: what was added to its hooks\n");
+    desk.relay(&without).assert().code(0).stdout(told);
+    assert_eq!(desk.json(&file).get("hooks"), None);
+    assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
+}

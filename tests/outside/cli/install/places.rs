@@ -429,3 +429,130 @@ fn auto_is_whoever_is_found_beside_whoever_is_named_and_an_empty_token_is_none()
     desk.relay(&["uninstall", "--editor", "auto"]).assert().code(0);
     assert_eq!(desk.files(), []);
 }
+
+#[test]
+fn what_is_said_of_one_editor_is_said_of_no_other_and_only_of_what_is_changed() {
+    let again = "sessions that run already see it after they are started again\n";
+    for editor in [
+        "claude", "codex", "gemini", "opencode", "cursor", "vscode", "windsurf", "zed",
+    ] {
+        let desk = Desk::new();
+        let settings = desk.project.join(".claude/settings.local.json");
+        let own = match editor {
+            "claude" => format!(
+                "Claude Code calls relay's tools without asking: mcp__relay is in permissions.allow of {0}\n\
+                 Claude Code asks you before it starts a worker: mcp__relay__relay_spawn is in permissions.ask of {0}\n",
+                settings.display()
+            ),
+            "codex" => {
+                "Codex asks once whether its hooks are to be trusted: start codex, and trust all\n".to_owned()
+            }
+            "gemini" => {
+                "Gemini CLI runs servers and a project's hooks only in a folder that you trust: start gemini there, and trust it when it asks\n"
+                    .to_owned()
+            }
+            _ => String::new(),
+        };
+        let install = ["install", "--editor", editor];
+        desk.relay(&install).assert().code(0).stderr(own + again);
+        desk.relay(&install).assert().code(0).stderr("");
+        // Of several files one is changed.
+        let with_tools = [&install[..], &["--tools", "thrum"]].concat();
+        let told = predicates::str::ends_with(again);
+        desk.relay(&with_tools).assert().code(0).stderr(told);
+    }
+}
+
+#[test]
+fn each_editor_is_found_by_each_of_its_directories_and_by_its_program() {
+    const CODE: &str = if cfg!(target_os = "macos") {
+        "home/Library/Application Support/Code"
+    } else {
+        "home/.config/Code"
+    };
+    for (name, program, traces) in [
+        ("Claude Code", "claude", &["home/.claude", "project/.claude"][..]),
+        ("Codex", "codex", &["home/.codex"]),
+        ("Gemini CLI", "gemini", &["home/.gemini", "project/.gemini"]),
+        (
+            "OpenCode",
+            "opencode",
+            &["home/.config/opencode", "project/.opencode"],
+        ),
+        ("Cursor", "cursor", &["home/.cursor", "project/.cursor"]),
+        ("VS Code", "code", &[CODE, "project/.vscode"]),
+        ("Windsurf", "windsurf", &["home/.codeium/windsurf"]),
+        ("Zed", "zed", &["home/.config/zed"]),
+    ] {
+        for trace in traces.iter().copied().chain([""]) {
+            let desk = Desk::new();
+            if trace.is_empty() {
+                let file = desk.home.join("bin").join(program);
+                desk.write(&file, "#!/bin/sh\n");
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is one's own");
+            } else {
+                let top = desk.home.parent().expect("it has one");
+                fs::create_dir_all(top.join(trace)).expect("a directory");
+            }
+            let told = desk.relay(&["install", "--no-hooks"]).assert().code(0);
+            let told = String::from_utf8_lossy(&told.get_output().stdout).into_owned();
+            let is_of_it = |line: &str| line.starts_with(&format!("{name}: made "));
+            assert!(!told.is_empty() && told.lines().all(is_of_it), "{trace}: {told}");
+        }
+    }
+    let desk = Desk::new();
+    desk.write(&desk.home.join(".codex"), "no directory");
+    let none = contains("no editor is found on this machine");
+    desk.relay(&["install"]).assert().code(1).stderr(none);
+}
+
+#[test]
+fn variables_say_where_the_files_of_editors_are_unless_they_are_empty() {
+    let places = |value: &str| {
+        let desk = Desk::new();
+        let value = value.replace("HOME", desk.home.to_str().expect("text"));
+        let mut install = desk.relay(&["install", "--global", "--no-hooks"]);
+        for editor in ["claude", "codex", "zed"] {
+            install.args(["--editor", editor]);
+        }
+        for variable in ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"] {
+            install.env(variable, &value);
+        }
+        install.assert().code(0);
+        let top = desk.home.parent().expect("it has one");
+        let below = |(path, _): &(PathBuf, String)| {
+            let below = path.strip_prefix(top).expect("it is below");
+            below.display().to_string()
+        };
+        desk.files().iter().map(below).collect::<Vec<_>>()
+    };
+    let config = "home/.config/zed/settings.json";
+    assert_eq!(
+        places(""),
+        [
+            "home/.claude/settings.json",
+            "home/.claude.json",
+            "home/.codex/config.toml",
+            config
+        ]
+    );
+    // A path that is not absolute counts from the working directory, but for XDG's, which is none then.
+    assert_eq!(
+        places("own"),
+        [
+            config,
+            "project/own/.claude.json",
+            "project/own/config.toml",
+            "project/own/settings.json"
+        ]
+    );
+    assert_eq!(
+        places("HOME/own"),
+        [
+            "home/own/.claude.json",
+            "home/own/config.toml",
+            "home/own/settings.json",
+            "home/own/zed/settings.json"
+        ]
+    );
+}

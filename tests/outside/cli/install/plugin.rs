@@ -247,3 +247,17 @@ fn where_ones_own_is_kept_is_told_with_a_changed_one_that_is_left() {
     let told = String::from_utf8_lossy(&told.get_output().stdout).into_owned();
     assert!(told.contains(&kept), "{told}");
 }
+
+#[test]
+fn a_dry_run_says_nothing_of_what_would_stay_as_it_is() {
+    let desk = Desk::new();
+    desk.relay(&INSTALL).assert().code(0);
+    let dry = [&INSTALL[..], &["--dry-run"]].concat();
+    desk.relay(&dry).assert().code(0).stdout("").stderr("");
+    // Nor of what would be left.
+    let desk = Desk::new();
+    let plugin = desk.project.join(".opencode/plugin/relay.js");
+    desk.write(&plugin, &changed());
+    let dry = ["uninstall", "--dry-run"];
+    desk.relay(&dry).assert().code(0).stdout("").stderr("");
+}

@@ -304,3 +304,54 @@ fn where_a_file_cannot_be_written_those_that_stay_as_they_are_are_not_told() {
     desk.relay(&all).assert().code(1).stdout(same).stderr(told);
     assert_eq!(desk.files(), before);
 }
+
+#[test]
+fn where_the_last_file_cannot_be_written_no_other_is_said_to_be_left() {
+    let desk = Desk::new();
+    symlink(desk.home.join("gone/"), desk.project.join(".vscode")).expect("a link");
+    let told = predicates::str::starts_with(format!(
+        "relay install: cannot write {}: ",
+        desk.project.join(".vscode/mcp.json").display()
+    ));
+    let told = told.and(predicates::str::ends_with(format!(
+        "\nchanged before that: {}; not changed: it\n",
+        desk.project.join(".cursor/mcp.json").display()
+    )));
+    let install = ["install", "--editor", "cursor", "--editor", "vscode"];
+    desk.relay(&install).assert().code(1).stderr(told);
+}
+
+#[test]
+fn a_file_that_is_no_text_stops_an_undoing_since_something_of_relays_may_be_in_it() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    fs::create_dir(desk.project.join(".cursor")).expect("a directory");
+    fs::write(&file, b"{\n \"\xff\": 1}").expect("a file");
+    let told = format!(
+        "relay uninstall: {}: line 2, column 3: this is no UTF-8\nnothing was changed\n",
+        file.display()
+    );
+    desk.relay(&["uninstall"])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(told);
+}
+
+#[test]
+fn a_path_that_would_steer_a_terminal_is_told_with_escapes() {
+    let desk = Desk::new();
+    let odd = desk.project.join("a\u{1b}[2J");
+    desk.write(&odd.join(".cursor/mcp.json"), "{}");
+    let elsewhere = desk.home.join("b\u{1b}[2J");
+    desk.write(&elsewhere, "{}");
+    fs::create_dir(odd.join(".vscode")).expect("a directory");
+    symlink(&elsewhere, odd.join(".vscode/mcp.json")).expect("a link");
+    let install = ["install", "--editor", "cursor", "--editor", "vscode"];
+    let done = desk.relay(&install).current_dir(&odd).assert().code(0);
+    let told = String::from_utf8_lossy(&done.get_output().stdout).into_owned();
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+    for shown in ["a\\u{1b}[2J", "b\\u{1b}[2J"] {
+        assert!(told.contains(shown), "{told:?}");
+    }
+}

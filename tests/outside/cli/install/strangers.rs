@@ -148,3 +148,27 @@ fn an_entry_with_relays_own_variables_is_approved() {
     let settings = desk.project.join(".claude/settings.local.json");
     assert_eq!(desk.json(&settings)["enabledMcpjsonServers"], json!(["relay"]));
 }
+
+#[test]
+fn an_entry_that_runs_something_else_is_not_approved_whatever_stands_before_or_beside_that() {
+    for (mark, env) in [
+        ("", json!({"RELAY_AGENT": "pm", "PATH": "/elsewhere"})),
+        ("\u{feff}", json!({"PATH": "/elsewhere"})),
+    ] {
+        let desk = Desk::new();
+        let file = desk.project.join(".mcp.json");
+        let entry = json!({"command": "relay", "args": ["mcp"], "env": env});
+        let servers = json!({"mcpServers": {"relay": entry}});
+        desk.write(&file, &format!("{mark}{servers}"));
+        let told = contains(format!(
+            "Claude Code asks you before it starts relay: the entry in {} has env, ",
+            file.display()
+        ));
+        desk.relay(&["install", "--editor", "claude"])
+            .assert()
+            .code(0)
+            .stderr(told);
+        let settings = desk.project.join(".claude/settings.local.json");
+        assert_eq!(desk.json(&settings)["enabledMcpjsonServers"], Value::Null);
+    }
+}

@@ -386,3 +386,24 @@ fn an_entry_that_leads_to_relay_in_another_way_than_install_writes_is_relays() {
         assert_eq!(desk.json(&cursor)["mcpServers"]["relay"], entry);
     }
 }
+
+#[test]
+fn an_address_is_relays_by_its_scheme_its_path_and_an_agent_anywhere_in_its_query() {
+    for (url, is_relays) in [
+        ("http://localhost:9000/mcp?tools=thrum&agent=pm", true),
+        ("http://127.0.0.1:9000/sse?agent=", true),
+        ("https://localhost:7331/mcp", false),
+        ("ws://localhost:7331/mcp?agent=pm", false),
+        ("http://localhost:9000/mcp?user_agent=x", false),
+        ("http://localhost:7331/mcp/v1", false),
+    ] {
+        let desk = Desk::new();
+        let cursor = desk.project.join(".cursor/mcp.json");
+        let servers = json!({"mcpServers": {"relay": {"url": url}}, "mine": 1});
+        desk.write(&cursor, &servers.to_string());
+        desk.relay(&["uninstall", "--editor", "cursor"])
+            .assert()
+            .code(if is_relays { 0 } else { 3 });
+        assert_eq!(desk.json(&cursor).get("mcpServers").is_none(), is_relays, "{url}");
+    }
+}

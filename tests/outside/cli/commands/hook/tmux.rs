@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::codex::StandIn;
 use super::*;
 use crate::needs;
 
@@ -459,4 +460,32 @@ fn nothing_is_left_in_tmux_of_what_could_not_be_pasted() {
     until("nothing is left of it", || {
         pane.tmux(&["list-buffers"]).is_empty()
     });
+}
+
+#[test]
+fn a_hook_starts_a_waiter_where_gemini_cli_may_be_idle_next_and_may_be_typed_into() {
+    let relay = told();
+    let wanted = [
+        ("RELAY_TMUX", "1"),
+        ("TMUX", "/nowhere/tmux,1,0"),
+        ("TMUX_PANE", "%0"),
+    ];
+    for (name, arguments, variables, count) in [
+        ("BeforeAgent", vec![], vec![], 0),
+        ("AfterTool", vec![], vec![], 0),
+        ("AfterAgent", vec!["-p"], vec![], 0),
+        ("AfterAgent", vec!["--prompt"], vec![], 0),
+        ("AfterAgent", vec!["--prompt=go on"], vec![], 0),
+        ("AfterAgent", vec![], vec![("RELAY_TMUX", "0")], 0),
+        ("AfterAgent", vec![], vec![("TMUX", "")], 0),
+        ("AfterAgent", vec![], vec![("TMUX_PANE", "0")], 0),
+        ("AfterAgent", vec!["--prompt-interactive"], vec![], 1),
+        ("SessionStart", vec![], vec![], 1),
+    ] {
+        let all = [&wanted[..], &variables[..]].concat();
+        let mut gemini = StandIn::start("gemini", relay.port, &arguments, &all);
+        gemini.tells(&json!({"hook_event_name": name, "session_id": CONVERSATION}));
+        assert_eq!(gemini.waiters(), count, "{name} {arguments:?} {variables:?}");
+        gemini.end();
+    }
 }

@@ -224,3 +224,14 @@ fn what_glibc_is_told_for_relay_stands_behind_what_it_was_told_before() {
     assert!(environment.contains("glibc.malloc.arena_max=2"), "{environment}");
     assert!(!environment.contains("trim_threshold"), "{environment}");
 }
+
+#[test]
+fn relay_says_that_the_log_of_a_worker_cannot_be_written() {
+    let yard = Yard::new("echo here\nexec sleep 600");
+    let workers = logs_of(&yard, "default", 0);
+    fs::create_dir(workers.join("w1.log")).expect("a directory");
+    // It has written by the time that it is said to run.
+    yard.spawn("w1");
+    let said = yard.relay.into_stderr();
+    assert!(said.contains("a worker: cannot write the log "), "{said}");
+}
