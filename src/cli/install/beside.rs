@@ -46,19 +46,28 @@ enum Counts {
 /// read has none.
 pub fn entries(editor: &'static Editor, directories: &Directories, own: Option<&Path>) -> Vec<Beside> {
     match editor.id {
-        Id::Claude => of_claude(directories).into_iter().collect(),
+        Id::Claude => of_claude(directories, own).into_iter().collect(),
         Id::Codex | Id::Opencode => of_layers(editor, directories, own),
         Id::Gemini | Id::Cursor | Id::Vscode | Id::Windsurf | Id::Zed => Vec::new(),
     }
 }
 
-fn of_claude(directories: &Directories) -> Option<Beside> {
+fn of_claude(directories: &Directories, own: Option<&Path>) -> Option<Beside> {
     let known = scopes::servers(&directories.project, &directories.path(CLAUDE));
     let known = known.into_iter().rfind(|known| known.name == NAME)?;
     let member = format!("{}.{NAME}", scopes::SERVERS);
+    // It hides those of the directories above, and may not be written yet.
+    let projects = directories.project.join(scopes::FILE);
     let (place, remove) = match known.scope {
         Scope::User => return None,
-        Scope::Project if known.file.parent() == Some(directories.project.as_path()) => return None,
+        Scope::Project
+            if [known.file.as_path()]
+                .into_iter()
+                .chain(own)
+                .any(|file| file == projects) =>
+        {
+            return None;
+        }
         Scope::Project => (member, None),
         Scope::Local => (
             format!("{member} of this project's local scope"),

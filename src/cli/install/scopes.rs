@@ -10,6 +10,9 @@ use crate::cli::work_tree::{main_work_tree, read_file};
 /// Under this name the servers stand, of each scope.
 pub const SERVERS: &str = "mcpServers";
 
+/// The file of a project in which they stand.
+pub const FILE: &str = ".mcp.json";
+
 /// Most bytes of a file of git's that names a directory.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
@@ -18,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 pub enum Scope {
     /// What counts in all projects.
     User,
-    /// The `.mcp.json` of the project.
+    /// The [`FILE`] of the project.
     Project,
     /// What counts in this project for this user.
     Local,
@@ -59,7 +62,7 @@ pub fn servers(project: &Path, settings: &Path) -> Vec<Known> {
     // The nearest file hides those above it.
     let above: Vec<&Path> = project.ancestors().collect();
     for folder in above.into_iter().rev() {
-        let file = folder.join(".mcp.json");
+        let file = folder.join(FILE);
         add(Scope::Project, &file, &text(&file), &[SERVERS]);
     }
     let key = key_of_local(project);

@@ -228,6 +228,28 @@ fn of_servers_in_folders_above_claude_code_knows_those_of_the_nearest() {
 }
 
 #[test]
+fn the_file_that_a_dry_run_would_write_hides_those_of_the_folders_above_it() {
+    let desk = Desk::new();
+    let below = desk.project.join("src");
+    fs::create_dir_all(&below).expect("a directory");
+    let other = json!({"mcpServers": {"relay": {"type": "sse", "url": "http://localhost:9/sse?agent="}}});
+    desk.write(&desk.project.join(".mcp.json"), &other.to_string());
+    for (scope, is_named) in [(&[][..], false), (&["--global"], true)] {
+        for dry in [&["--dry-run"][..], &[]] {
+            let install = [&["install", "--editor", "claude", "--no-hooks"], scope, dry].concat();
+            let done = desk.relay(&install).current_dir(&below).assert().code(0);
+            let told = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+            assert_eq!(
+                told.contains("counts in place of"),
+                is_named,
+                "{install:?}: {told}"
+            );
+        }
+        let _ = fs::remove_file(below.join(".mcp.json"));
+    }
+}
+
+#[test]
 fn outside_of_a_work_tree_codex_reads_nothing_above_its_folder() {
     let desk = Desk::new();
     let below = desk.project.join("src");
