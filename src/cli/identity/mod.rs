@@ -53,8 +53,8 @@ impl fmt::Display for Identity {
         match (&self.role, &self.module) {
             (Some(role), Some(module)) => write!(f, " (role {role}, module {module})"),
             (Some(role), None) => write!(f, " (role {role})"),
-            (None, Some(module)) => write!(f, " (module {module})"),
-            (None, None) => Ok(()),
+            // There is no module without a role.
+            (None, _) => Ok(()),
         }
     }
 }

@@ -43,15 +43,14 @@ impl Content {
         }
     }
 
-    /// Tells whether there are comments in relay's entry among the servers.
+    /// Tells whether there are comments in relay's entry among the servers, where relay's hooks may be in the same file.
     pub fn has_comments(self, text: &str) -> bool {
         match self {
             Self::Json(Shape { servers, .. }) => {
                 let way = servers.map(|servers| [Step::Key(servers), Step::Key(parts::NAME)]);
                 way.is_some_and(|way| json::has_comments(text, &way))
             }
-            Self::Toml(servers) => toml::has_comments(text, servers),
-            Self::Whole(..) => false,
+            Self::Toml(_) | Self::Whole(..) => false,
         }
     }
 

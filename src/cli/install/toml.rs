@@ -138,22 +138,6 @@ fn without_inline(text: &str, servers: Range<usize>) -> Result<String, Flaw> {
     Ok(replaced(text, vec![(servers, left)]))
 }
 
-/// Tells whether there are comments in relay's entry. In what cannot be read there are none.
-pub fn has_comments(text: &str, servers: &str) -> bool {
-    let Ok(document) = parse(text) else {
-        return false;
-    };
-    let there = entry(text, &document, servers).ok().flatten();
-    let table = there.and_then(|there| table_of(text, there, servers).ok());
-    table.is_some_and(|table| {
-        let mut cuts = Vec::new();
-        cut_tables(text, table, &mut cuts);
-        let written: usize = cuts.into_iter().map(|cut| signs(&text[cut])).sum();
-        // Those in texts begin none.
-        written > signs_in_texts(&of_table(table))
-    })
-}
-
 /// Returns how many signs of comments are in a text, beside those in its texts. In what cannot be read there are none.
 pub fn comments(text: &str) -> usize {
     let Ok(document) = parse(text) else {
