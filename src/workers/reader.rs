@@ -300,4 +300,19 @@ mod tests {
             self.0.store(true, Ordering::Release);
         }
     }
+
+    #[test]
+    fn nothing_is_missing_between_two_generations_of_which_the_first_was_read_and_is_gone() {
+        let (_directory, files) = files();
+        let mut log = Log::begin(files.clone(), (24, 80));
+        let mut reader = Reader::of(files.clone());
+        let mut lines = write(&mut log, 0..10);
+        let mut text = reader.read().expect("it can be read").text;
+        lines.extend(write(&mut log, 10..A_GENERATION + 1_000));
+        std::fs::remove_file(files.log_before()).expect("it was put aside");
+        text.extend(reader.read().expect("it can be read").text);
+        let shown = shown(&text);
+        let differs = shown.iter().zip(&lines).find(|(one, other)| one != other);
+        assert_eq!((differs, shown.len()), (None, lines.len()));
+    }
 }

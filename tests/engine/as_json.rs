@@ -367,3 +367,50 @@ fn the_resources_show_who_is_there_what_waits_and_where_relay_is() {
         json!({"project": "default", "socketPath": "127.0.0.1:7331", "daemonVersion": env!("CARGO_PKG_VERSION")})
     );
 }
+
+#[test]
+fn each_way_and_each_sign_has_a_word_of_its_own() {
+    let over = |carrier| Happened::HandedOver {
+        session: SessionId(9),
+        carrier,
+        person: false,
+    };
+    for (carrier, word) in [(Carrier::Hook, "hook"), (Carrier::Wake, "wake")] {
+        assert_eq!(step(over(carrier))["over"], word);
+    }
+    for (what, word) in [
+        (Happened::Allowed, "allowed"),
+        (Happened::Dropped, "dropped"),
+        (Happened::Expired, "expired"),
+        (Happened::Marked, "marked_read"),
+    ] {
+        let shown = json!({"at": TS, "agent": "dev-a", "seq": 4, "step": word});
+        assert_eq!(step(what), shown);
+    }
+    for (by, word) in [
+        (Sign::Passed, "passed"),
+        (Sign::Followed, "followed"),
+        (Sign::CalledAgain, "called_again"),
+        (Sign::Acknowledged, "acknowledged"),
+        (Sign::KeptAlive, "kept_alive"),
+        (Sign::DoubtOver, "doubt_over"),
+        (Sign::Settled, "settled"),
+        (Sign::Listed, "listed"),
+        (Sign::Seen, "seen"),
+        (Sign::Unseen, "unseen"),
+        (Sign::Receipted, "receipted"),
+        (Sign::Failed, "failed"),
+        (Sign::Deferred(START), "deferred"),
+        (Sign::DeferralOver, "deferral_over"),
+        (Sign::NotTaken, "not_taken"),
+        (Sign::GivenUp, "given_up"),
+        (Sign::Redriven, "redriven"),
+        (Sign::Ended(Ending::Orderly), "ended"),
+        (Sign::Ended(Ending::Broken), "broken"),
+        (Sign::Fenced, "taken_over"),
+        (Sign::Cancelled, "cancelled"),
+        (Sign::Lost, "lost"),
+    ] {
+        assert_eq!(traces::sign(by), word);
+    }
+}

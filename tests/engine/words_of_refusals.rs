@@ -205,3 +205,233 @@ fn of_many_names_32_are_listed_and_the_others_are_counted() {
     assert_said(unknown(34), &format!("{listed} and 2 more"));
     assert_said(unknown(0), "unknown group \"crew\"; known groups: none");
 }
+
+#[test]
+fn whose_node_or_action_it_is_is_told_with_what_can_be_done() {
+    use actions::Refusal as Action;
+    use nodes::Refusal as Node;
+    let (action, node) = ("sum".to_owned(), "fleet".to_owned());
+    for (refusal, text) in [
+        (
+            Action::Away { action, node },
+            "the node \"fleet\", which does \"sum\", is not connected; ask again when it is",
+        ),
+        (
+            Action::NeverAnswers {
+                node: "hook".to_owned(),
+            },
+            "the node \"hook\" is a web hook, which has no way to say what came of it; accepted: an agent, or a node that connects",
+        ),
+        (
+            Action::TooManyNames { names: 3, max: 2 },
+            "\"available_to\" has 3 names; accepted: at most 2, or none for all",
+        ),
+        (
+            Action::TooMany { actions: 3 },
+            "as many actions are registered already as are accepted: 3; remove one",
+        ),
+    ] {
+        assert_said(refusal, text);
+    }
+    for (refusal, text) in [
+        (
+            Node::NotYours,
+            "a node says what it has over its own connection; an agent has one node of its own; the rest is the workspace's to ask",
+        ),
+        (
+            Node::AnothersOwn { owner: name("qa") },
+            "this node is \"qa\"'s own and has no other agent; make one for several by POST /v1/nodes",
+        ),
+        (
+            Node::OtherLabel { known: None },
+            "a node of that name is there with an id that relay made; give the same, or another name",
+        ),
+        (
+            Node::OtherLabel { known: Some(given()) },
+            "a node of that name is there with the id \"12ab\"; give the same, or another name",
+        ),
+        (
+            Node::TooMany { nodes: 3 },
+            "there are as many nodes as there may be: 3",
+        ),
+    ] {
+        assert_said(refusal, text);
+    }
+    for (by, text) in [
+        (
+            Use::Wait,
+            "somebody waits for the inbox of \"qa\"; end that first",
+        ),
+        (
+            Use::Node("fleet".to_owned()),
+            "\"qa\" is on node \"fleet\", which may come back for it; it stays until relay ends",
+        ),
+        (
+            Use::Action("sum".to_owned()),
+            "\"qa\" handles the action \"sum\"; delete that first",
+        ),
+    ] {
+        let agent = name("qa");
+        assert_said(agents::Refusal::InUse { agent, by }, text);
+    }
+}
+
+#[test]
+fn a_message_that_is_not_taken_and_a_bound_that_is_reached_are_told_in_these_words() {
+    let agent = || name("qa");
+    for (refusal, text) in [
+        (
+            agents::Refusal::Nobody {
+                to: Recipient::agent(&agent()),
+            },
+            "nobody but you is meant by \"qa\"; nothing was sent",
+        ),
+        (
+            agents::Refusal::InvalidProfile {
+                field: "role",
+                given: given(),
+            },
+            "\"role\" is \"12ab\"; accepted: one line of at most 1024 bytes",
+        ),
+        (
+            agents::Refusal::NotThePerson,
+            "only the person who runs relay may ask for that, by the relay command",
+        ),
+        (
+            agents::Refusal::TooManyAgents { agents: 3 },
+            "as many agents are registered already as are accepted: 3; use one of them",
+        ),
+        (
+            agents::Refusal::TooManyProjects { projects: 3 },
+            "there are as many projects already as are accepted: 3; use one of them",
+        ),
+    ] {
+        assert_said(refusal, text);
+    }
+    for (refusal, text) in [
+        (
+            mail::Refusal::InvalidThread { given: given() },
+            "thread is \"12ab\"; accepted: one line of 1 to 128 bytes",
+        ),
+        (
+            mail::Refusal::InvalidKey { given: given() },
+            "idempotency key is \"12ab\"; accepted: 1 to 255 bytes",
+        ),
+        (
+            mail::Refusal::CannotBring {
+                agent: agent(),
+                mode: Mode::NextToolCall,
+            },
+            "nothing can be brought to \"qa\" in the mode \"next-tool-call\": its program does not say when; leave the mode out, or choose \"immediate\" or \"manual\"",
+        ),
+        (
+            mail::Refusal::NoAnswer {
+                to: "qa".to_owned(),
+                ms: 1_000,
+            },
+            "\"qa\" has not answered within 1000 ms; the message is there all the same",
+        ),
+        (
+            mail::Refusal::AlreadyWaits { agent: agent() },
+            "a call waits for the inbox of \"qa\" already; wait for its answer",
+        ),
+    ] {
+        assert_said(refusal, text);
+    }
+    for (refusal, text) in [
+        (
+            groups::Refusal::TooManyGroups { groups: 3 },
+            "there are as many groups already as are accepted: 3; delete one",
+        ),
+        (
+            groups::Refusal::TooManyMembers { members: 3 },
+            "the group has as many members already as are accepted: 3; add a role instead",
+        ),
+        (
+            groups::Refusal::TooManyChannels { channels: 3 },
+            "there are as many channels already as are accepted: 3; use one of them",
+        ),
+    ] {
+        assert_said(refusal, text);
+    }
+}
+
+#[test]
+fn a_worker_that_is_not_started_or_ended_is_refused_in_these_words() {
+    use relay::engine::workers::Refusal as No;
+    for (refusal, text) in [
+        (
+            No::TooMany { workers: 3 },
+            "3 workers live, as many as are accepted; release one first",
+        ),
+        (
+            No::TooDeep { depth: 3 },
+            "workers have started workers 3 times on the way to you, as often as is accepted; do the task yourself, or ask your parent",
+        ),
+        (
+            No::OtherProject {
+                given: "app:x".to_owned(),
+                own: "web".to_owned(),
+            },
+            "\"app:x\" is in another project than yours; accepted: a name in web, without a project",
+        ),
+        (
+            No::NotYours {
+                agent: name("w1"),
+                parent: name("pm"),
+            },
+            "w1 is a worker of pm; accepted: its parent, who is above that, or a person by: relay release",
+        ),
+    ] {
+        assert_said(Refusal::Workers(refusal), text);
+    }
+    assert_said(
+        Refusal::Surfacing(surfacing::Refusal::NoProgram),
+        "only the hooks of a program ask for that",
+    );
+}
+
+#[test]
+fn a_sender_is_told_why_nobody_sees_its_message_soon() {
+    let agent = || name("dev-a");
+    for (absence, text) in [
+        (
+            Absence::Asleep { agent: agent() },
+            "the program of dev-a is idle, and nothing can wake it; the message waits until its person says something to it".to_owned(),
+        ),
+        (
+            Absence::Unwoken {
+                agent: agent(),
+                mode: Mode::NextMessage,
+            },
+            "the program of dev-a is idle, and a message with the mode next-message wakes nobody; it waits for the next turn".to_owned(),
+        ),
+        (
+            Absence::Asks { agent: agent() },
+            "the program of dev-a waits for its person to allow something; the message is shown behind that".to_owned(),
+        ),
+        (
+            Absence::NodeGone {
+                agent: agent(),
+                last_contact: None,
+            },
+            "the node of dev-a has not been connected; the message waits".to_owned(),
+        ),
+        (
+            Absence::NodeGone {
+                agent: agent(),
+                last_contact: Some(START),
+            },
+            format!("the node of dev-a was last heard of at {START}, and is not connected any more; the message waits"),
+        ),
+        (
+            Absence::ReceiptsMissing {
+                agent: agent(),
+                receipts: 3,
+            },
+            "3 receipts are missing for what dev-a was shown, and its node gets nothing more until they are given; the message waits".to_owned(),
+        ),
+    ] {
+        assert_eq!(messages::absence_text(&absence), text);
+    }
+}

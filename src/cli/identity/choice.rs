@@ -386,4 +386,32 @@ mod tests {
         let anew = "it has no name; mend it, or write it anew with: relay register NAME --role ROLE --force";
         assert!(error.ends_with(anew), "{error}");
     }
+
+    #[test]
+    fn a_file_that_is_gone_meanwhile_and_what_is_no_directory_are_told() {
+        let project = project(&[PM]);
+        let identities = project.path().join(RELAY).join(IDENTITIES);
+        std::os::unix::fs::symlink("nowhere", identities.join("max.json")).expect("a link");
+        let refused = || {
+            let identities = Identities::seen_from(project.path(), "relay".to_owned());
+            identities.choose(None, |_| None).expect_err("nobody is meant")
+        };
+        let expected = "there are several identities; choose one with --agent or RELAY_AGENT:\n  \
+             \"max\" (unreadable: it is gone)\n  pm (role director)";
+        assert_eq!(refused().to_string(), expected);
+        fs::remove_file(identities.join("pm.json")).expect("it is there");
+        assert!(
+            refused()
+                .to_string()
+                .starts_with("nobody says who this agent is: ")
+        );
+        fs::remove_dir_all(&identities).expect("it is there");
+        fs::write(&identities, "").expect("a file");
+        let error = refused();
+        let expected = format!(
+            "cannot look for identities in {}: Not a directory (os error 20)",
+            identities.display()
+        );
+        assert_eq!((error.to_string(), error.is_bad_usage()), (expected, false));
+    }
 }

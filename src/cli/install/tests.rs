@@ -577,3 +577,37 @@ fn what_is_put_into_a_text_of_comments_alone_ends_its_lines_as_they_do() {
         assert_eq!(Content::Json(SHAPE).with(&old, &server), Ok(new));
     }
 }
+
+#[test]
+fn nothing_is_left_beside_a_program_that_cannot_be_put_into_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("relay");
+    std::fs::create_dir(&path).expect("there is room");
+    let error = super::file::write_program(&path, b"x").expect_err("it is a directory");
+    let begins = format!("cannot write {}: ", path.display());
+    assert!(error.to_string().starts_with(&begins), "{error}");
+    let left = std::fs::read_dir(folder.path()).expect("it is there");
+    let left: Vec<_> = left.map(|entry| entry.expect("it is there").path()).collect();
+    assert_eq!(left, [path]);
+}
+
+#[test]
+fn behind_a_comment_that_ends_the_text_what_is_put_in_has_a_line_of_its_own() {
+    let content = Content::Json(SHAPE);
+    let server = Parts {
+        server: Some(Json::object([("url", Json::text("u"))])),
+        ..Parts::default()
+    };
+    for (old, begins) in [
+        ("// mine", "// mine\n{"),
+        ("// mine\r\n// too", "// mine\r\n// too\r\n{"),
+        ("  ", "  {"),
+    ] {
+        let new = content.with(old, &server).expect("it is JSON");
+        assert!(new.starts_with(begins), "{new:?}");
+        assert_eq!(
+            content.parts(&new).map(|parts| parts.server),
+            Ok(server.server.clone())
+        );
+    }
+}

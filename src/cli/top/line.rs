@@ -217,4 +217,17 @@ mod tests {
             assert_eq!(line.before(), before, "{key:?}");
         }
     }
+
+    #[test]
+    fn the_arrows_go_by_a_character_as_it_is_seen_and_no_further_than_the_text() {
+        let mut line = Line::new("a👩‍👩‍👧‍👦c");
+        let mut before = |key| {
+            pressed(&mut line, &[(key, KeyModifiers::NONE)]);
+            line.before().to_owned()
+        };
+        assert_eq!(before(KeyCode::Home), "");
+        let right = [(); 4].map(|()| before(KeyCode::Right));
+        assert_eq!(right, ["a", "a👩‍👩‍👧‍👦", "a👩‍👩‍👧‍👦c", "a👩‍👩‍👧‍👦c"]);
+        assert_eq!(before(KeyCode::Left), "a👩‍👩‍👧‍👦");
+    }
 }

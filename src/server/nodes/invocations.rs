@@ -90,3 +90,34 @@ fn why(failed: &Failed) -> String {
         Failed::Stopped => "relay has stopped".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Timestamp;
+
+    #[test]
+    fn what_has_come_to_nothing_says_why_and_what_is_under_way_says_nothing() {
+        assert_eq!(result(&Progress::Waits), (None, None));
+        for (failed, why) in [
+            (Failed::Said("no such file".into()), "no such file"),
+            (
+                Failed::NotTaken("HTTP 500".into()),
+                "the target of its pushes did not take it: HTTP 500",
+            ),
+            (Failed::TimedOut, "no answer within 60 minutes"),
+            (
+                Failed::NodeGone,
+                "the node that was to do it is not connected any more",
+            ),
+            (Failed::Stopped, "relay has stopped"),
+        ] {
+            let ended = Progress::Ended {
+                at: Timestamp::from_millis(0),
+                result: Err(failed),
+            };
+            assert_eq!(result(&ended), (None, Some(why.to_owned())));
+            assert_eq!(status(&ended), "failed");
+        }
+    }
+}

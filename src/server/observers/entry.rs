@@ -399,4 +399,68 @@ mod tests {
             [delivery.as_str(), "web:parent", "web:worker"].map(Value::from)
         );
     }
+
+    #[test]
+    fn what_becomes_of_a_worker_is_told_with_all_that_there_is_to_say_of_it() {
+        use serde_json::json;
+
+        use crate::engine::workers::ExitStatus;
+        let released = |reason: Option<&str>| Became::Released {
+            by: agent("boss"),
+            reason: reason.map(str::to_owned),
+        };
+        let (cli, reason, last_lines) = ("codex".to_owned(), "no codex".to_owned(), "bye".to_owned());
+        for (became, kind, bytes, more) in [
+            (Became::Asked { cli }, "worker.asked", 5, json!({"cli": "codex"})),
+            (Became::Started, "worker.started", 0, json!({})),
+            (Became::Ready, "worker.ready", 0, json!({})),
+            (Became::Late, "worker.late", 0, json!({})),
+            (Became::Silent, "worker.silent", 0, json!({})),
+            (
+                Became::Failed { reason },
+                "worker.failed",
+                8,
+                json!({"reason": "no codex"}),
+            ),
+            (
+                released(Some("done")),
+                "worker.released",
+                4,
+                json!({"released_by": "web:boss", "reason": "done"}),
+            ),
+            (
+                released(None),
+                "worker.released",
+                0,
+                json!({"released_by": "web:boss", "reason": null}),
+            ),
+            (
+                Became::Exited {
+                    status: ExitStatus::Code(1),
+                    last_lines,
+                    expected: true,
+                },
+                "worker.exited",
+                3,
+                json!({"status": "exit code 1", "last_lines": "bye", "expected": true}),
+            ),
+        ] {
+            let entry = entry(What::Worker(Box::new(Transition {
+                worker: crate::engine::WorkerId(1),
+                agent: agent("worker"),
+                parent: agent("parent"),
+                became,
+                told: true,
+            })));
+            let mut expected = json!({
+                "type": kind, "worker": 1, "agent": {"id": "agt_web:worker", "name": "web:worker"},
+                "parent_name": "web:parent", "parent_told": true,
+            });
+            for (member, value) in more.as_object().expect("an object") {
+                expected[member] = value.clone();
+            }
+            let row = entry.row(&crate::server::observers::Of::All, 1);
+            assert_eq!((entry.bytes(), &row["payload"]), (bytes, &expected));
+        }
+    }
 }

@@ -156,3 +156,26 @@ fn words(state: State) -> (&'static str, Option<String>) {
         State::Failed => ("failed", None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Timestamp;
+
+    #[test]
+    fn how_far_a_delivery_has_come_is_said_in_the_words_of_agent_relay() {
+        for (state, word) in [
+            (State::Queued, "queued"),
+            (State::Delivered, "delivered"),
+            (State::GivenUp, "dead_lettered"),
+            (State::Expired, "expired"),
+            (State::Done, "acked"),
+            (State::Failed, "failed"),
+        ] {
+            assert_eq!(words(state), (word, None));
+        }
+        let until = Timestamp::from_millis(0);
+        let told = Some("1970-01-01T00:00:00.000Z".to_owned());
+        assert_eq!(words(State::Deferred { until }), ("deferred", told));
+    }
+}

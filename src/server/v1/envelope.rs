@@ -268,3 +268,109 @@ impl IntoResponse for Failure {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::agents::Use;
+    use crate::engine::handling::Mode;
+    use crate::engine::{AgentName, Recipient, sessions, surfacing};
+
+    #[test]
+    fn a_refusal_has_a_word_that_programs_know_it_by() {
+        let agent = || AgentName::in_project("web", "a").expect("a name");
+        let given = || "x".to_owned();
+        let agents = [
+            (
+                agents::Refusal::Nobody {
+                    to: Recipient::agent(&agent()),
+                },
+                "no_recipient",
+            ),
+            (
+                agents::Refusal::InUse {
+                    agent: agent(),
+                    by: Use::Wait,
+                },
+                "agent_in_use",
+            ),
+            (agents::Refusal::Fenced { agent: agent() }, "agent_taken_over"),
+            (agents::Refusal::NotThePerson, "invalid_request"),
+            (agents::Refusal::TooManyAgents { agents: 1 }, "too_many_agents"),
+            (
+                agents::Refusal::TooManyProjects { projects: 1 },
+                "too_many_workspaces",
+            ),
+        ]
+        .map(|(refusal, code)| (Refusal::Agents(refusal), code));
+        let mails = [
+            (
+                mail::Refusal::CannotBring {
+                    agent: agent(),
+                    mode: Mode::OnIdle,
+                },
+                "mode_not_supported",
+            ),
+            (
+                mail::Refusal::InboxFull {
+                    agent: agent(),
+                    messages: 1,
+                    bytes: 1,
+                    messages_max: 1,
+                    bytes_max: 1,
+                },
+                "inbox_full",
+            ),
+            (
+                mail::Refusal::InvalidKey { given: given() },
+                "invalid_idempotency_key",
+            ),
+            (
+                mail::Refusal::TooManyHops {
+                    hops_max: 1,
+                    thread: given(),
+                },
+                "too_many_turns",
+            ),
+            (mail::Refusal::InvalidThread { given: given() }, "invalid_request"),
+            (mail::Refusal::TooManyWaits { waits: 1 }, "too_many_waits"),
+        ]
+        .map(|(refusal, code)| (Refusal::Mail(refusal), code));
+        let actions = [
+            (
+                actions::Refusal::Away {
+                    action: given(),
+                    node: given(),
+                },
+                "node_offline",
+            ),
+            (actions::Refusal::TooMany { actions: 1 }, "too_many_actions"),
+            (actions::Refusal::TooManyOpen { open: 1 }, "too_many_invocations"),
+        ]
+        .map(|(refusal, code)| (Refusal::Actions(refusal), code));
+        let others = [
+            (
+                Refusal::Groups(groups::Refusal::TooManyChannels { channels: 1 }),
+                "too_many_channels",
+            ),
+            (
+                Refusal::Receipts(receipts::Refusal::InReply { given: given() }),
+                "delivery_conflict",
+            ),
+            (
+                Refusal::Records(records::Refusal::TooManyReactions { reactions: 1 }),
+                "too_many_reactions",
+            ),
+            (
+                Refusal::Sessions(sessions::Refusal::TooMany { sessions: 1 }),
+                "too_many_sessions",
+            ),
+            (Refusal::Surfacing(surfacing::Refusal::NoProgram), "not_a_program"),
+            (Refusal::Stopping, "stopping"),
+        ];
+        let all = agents.into_iter().chain(mails).chain(actions).chain(others);
+        for (refusal, code) in all {
+            assert_eq!(code_of(&refusal), code, "{refusal:?}");
+        }
+    }
+}

@@ -187,3 +187,26 @@ impl Shared {
         self.started_at.to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_workspace_more_than_are_accepted_is_refused_and_one_that_is_there_is_had_again() {
+        let (workspaces, first) = (Workspaces::default(), Timestamp::from_millis(1));
+        let later = Timestamp::from_millis(2);
+        for number in 0..WORKSPACES_MAX {
+            let made = workspaces.made(&format!("w{number}"), first);
+            assert!(matches!(made, Ok((_, false))), "{made:?}");
+        }
+        let again = workspaces.made("w0", later);
+        assert!(matches!(&again, Ok((at, true)) if *at == first), "{again:?}");
+        let more = workspaces.made("more", later);
+        assert!(
+            matches!(&more, Err(failure) if failure.is("too_many_workspaces")),
+            "{more:?}"
+        );
+        assert_eq!(workspaces.at("more"), None);
+    }
+}

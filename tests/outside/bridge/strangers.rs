@@ -29,3 +29,37 @@ fn an_answer_that_is_too_long_is_not_waited_for_and_the_next_call_is_made() {
         assert_eq!(agent.call("list_pending", &json!({})), Reply::error(reason));
     }
 }
+
+#[test]
+fn a_relay_to_which_there_is_no_way_is_not_said_to_be_absent() {
+    let mut mcp = relay_command();
+    // Nobody connects to a group of machines.
+    mcp.args(["mcp", "--host", "224.0.0.1", "--port", "9"]);
+    let told = Agent::start_by(mcp).read("pm");
+    let begins = "Error: relay cannot be reached at 224.0.0.1:9: ";
+    assert!(told.is_error && told.texts[0].starts_with(begins), "{told:?}");
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_that_of_a_relay_that_went_away() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let request = BufReader::new(stream.try_clone().expect("a copy"));
+            let head = request.lines().map(|line| line.expect("the bridge is there"));
+            head.take_while(|line| !line.is_empty()).for_each(drop);
+            let begun = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"jsonrpc\"";
+            stream.write_all(begun.as_bytes()).expect("the bridge is there");
+            stream.shutdown(Shutdown::Write).expect("the bridge is there");
+            open.push(stream);
+        }
+    });
+    let mut agent = Agent::start(port);
+    let reason = "relay went away during the call, which may or may not have been carried out; call again";
+    for _ in 0..2 {
+        assert_eq!(agent.call("list_pending", &json!({})), Reply::error(reason));
+    }
+}

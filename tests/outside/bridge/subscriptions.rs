@@ -341,3 +341,36 @@ fn whom_a_worker_starts_under_another_name_begins_now() {
     let looked = later.call("relay_inbox", &json!({}));
     assert!(!looked.is_error, "{looked:?}");
 }
+
+#[test]
+fn an_unknown_method_is_refused_with_those_by_which_an_agent_is_told_of_changes() {
+    let mut alice = bridge(free_port(), "Alice");
+    let id = alice.ask("nonsense", &json!({}));
+    let refused = alice.heard();
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert_eq!(refused["id"], id, "{refused}");
+    assert!(
+        message.starts_with("unknown method \"nonsense\"; known methods: initialize, ping, ")
+            && message.ends_with(", resources/read, resources/subscribe, resources/unsubscribe"),
+        "{message}"
+    );
+}
+
+#[test]
+fn who_listens_to_nothing_that_there_is_listens_on() {
+    let mut alice = Agent::start_silent(free_port(), &["--agent", "Alice", "--tools", "agent-relay"]);
+    for (id, notifications) in [
+        (1, json!({"resourceSubscriptions": ["relay://other"]})),
+        (2, json!({})),
+    ] {
+        let params = json!({"notifications": notifications, "_meta": meta()});
+        alice.write(&request(id, "subscriptions/listen", &params));
+        let accepted = alice.heard();
+        assert_eq!(
+            accepted["method"], "notifications/subscriptions/acknowledged",
+            "{accepted}"
+        );
+        assert_eq!(accepted["params"]["notifications"], json!({}), "{accepted}");
+    }
+    alice.says_nothing(QUIET);
+}

@@ -201,3 +201,33 @@ fn what_says_nothing_or_too_much_is_told_as_what_is_not_known() {
         .stdout("")
         .stderr(broken);
 }
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_of_and_one_that_changes_nothing_is_as_none() {
+    let directory = directory();
+    let file = directory.path().join(".relay/config.json");
+    fs::write(&file, r#"{"workers": {"claude": {}, "codex": {"env": {}}}}"#).expect("a file");
+    let text = format!(
+        "workers  claude, codex, gemini, droid, opencode in {}; as {} says\n",
+        directory.path().display(),
+        file.display()
+    );
+    config(directory.path(), &[])
+        .assert()
+        .code(0)
+        .stdout(contains(text));
+    fs::remove_file(&file).expect("it is there");
+    fs::create_dir(&file).expect("a directory");
+    let flaw = format!("cannot read {}: it is no file", file.display());
+    // Where a relay is named no file is asked which it is.
+    let assert = config(directory.path(), &["--port", "9"])
+        .assert()
+        .code(1)
+        .stderr("");
+    assert.stdout(contains(format!("workers  {flaw}\n")));
+    let assert = config(directory.path(), &["--port", "9", "--json"])
+        .assert()
+        .code(1);
+    let told: Value = serde_json::from_slice(&assert.get_output().stdout).expect("JSON");
+    assert_eq!(told["workers"], json!({"file": file, "error": flaw}));
+}

@@ -389,3 +389,26 @@ fn bad_flags_are_named_with_what_is_accepted() {
         .stdout("")
         .stderr(invalid);
 }
+
+#[test]
+fn a_directory_that_is_gone_is_told_where_a_name_is_looked_for_and_matters_nowhere_else() {
+    let directory = project(&[]);
+    let own = relay_command();
+    let starts = r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" mcp --port 9 "$@""#;
+    let mcp = |arguments: &[&str]| {
+        let mut shell = assert_cmd::Command::new("sh");
+        shell.args(["-c", starts]).arg(own.get_program()).args(arguments);
+        for (name, value) in own.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell.current_dir(directory.path()).timeout(PATIENCE);
+        shell.assert().stdout("")
+    };
+    let said = "relay mcp: cannot tell the working directory: No such file or directory (os error 2)\n";
+    mcp(&["--agent", "pm"]).code(1).stderr(said);
+    mcp(&["--tools", "thrum"]).code(1).stderr(said);
+    mcp(&[]).code(0).stderr("");
+}

@@ -106,3 +106,31 @@ fn a_dry_run_of_an_undoing_shows_what_would_go_and_leaves_it() {
     desk.relay(&uninstall).assert().code(0).stdout(diff).stderr("");
     assert_eq!(desk.files(), before);
 }
+
+#[test]
+fn nothing_in_a_diff_steers_the_terminal_in_which_it_is_shown() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let desk = Desk::new();
+    desk.write(&desk.project.join(".cursor/mcp.json"), "{\n  // \u{1b}[2J\n}\n");
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&ours).expect("it is ours");
+    unlockpt(&ours).expect("it is ours");
+    let path = ptsname(&ours, Vec::new()).expect("it has a path");
+    let path = path.into_string().expect("it is text");
+    let mut options = fs::File::options();
+    let theirs = options.read(true).write(true).open(path).expect("it is there");
+    let mut command = crate::support::process::command_of(RELAY);
+    command.args(["install", "--editor", "cursor", "--dry-run"]);
+    command.current_dir(&desk.project).env("HOME", &desk.home);
+    command.stdout(theirs).stderr(std::process::Stdio::null());
+    assert!(command.status().expect("it starts").success());
+    // It has the last end that is theirs.
+    drop(command);
+    let mut shown = Vec::new();
+    let _ended = std::io::Read::read_to_end(&mut fs::File::from(ours), &mut shown);
+    let shown = String::from_utf8(shown).expect("it is text");
+    assert!(
+        shown.contains("// \\u{1b}[2J") && !shown.contains('\u{1b}'),
+        "{shown:?}"
+    );
+}

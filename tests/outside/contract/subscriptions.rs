@@ -285,3 +285,26 @@ fn a_listener_has_no_inbox_but_its_agent_s_and_no_resources_without_agent_relay(
         "subscriptions/listen is answered by a stream of events; accepted: text/event-stream in Accept";
     assert_eq!(no_stream.json()["error"]["message"], reason);
 }
+
+#[test]
+fn the_resources_are_listed_with_what_each_of_them_is() {
+    let relay = Relay::start();
+    for way in [Way::Http, Way::Sse] {
+        let mut alice = agent(&relay, way, "Alice");
+        let listed = alice.ask("resources/list", json!({}));
+        let resources = listed["result"]["resources"].as_array().expect("a list");
+        let told: Vec<_> = resources
+            .iter()
+            .map(|resource| ["uri", "name", "mimeType"].map(|member| resource[member].as_str()))
+            .collect();
+        let json = Some("application/json");
+        assert_eq!(
+            told,
+            [
+                [Some(AGENTS), Some("Online Agents"), json],
+                [Some(INBOX), Some("Message Inbox"), json],
+                [Some(PROJECT), Some("Project Info"), json],
+            ]
+        );
+    }
+}

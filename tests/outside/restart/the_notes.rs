@@ -114,3 +114,30 @@ fn that_another_keeps_for_itself_cost_a_warning_and_nothing_else() {
     );
     assert!(stderr.contains("another relay has it"), "{stderr}");
 }
+
+#[test]
+fn of_agents_that_cannot_be_kept_cost_a_warning_and_have_all_told_of_the_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir_all(directory.path().join("relay/projects/default/agents")).expect("room");
+    let data = directory.path().to_str().expect("text");
+    let relay = Relay::start_with(&[], &[("XDG_DATA_HOME", data)]);
+    let mut session = relay.session(Way::Http);
+    let told = session.read("dev-a");
+    assert!(
+        told.texts
+            .iter()
+            .any(|text| text.starts_with("relay started at ")),
+        "{told:?}"
+    );
+    session.post("pm", "dev-a", "m1");
+    assert_eq!(session.read("dev-a").bodies(), ["m1"]);
+    drop(session);
+    let stderr = relay.into_stderr();
+    assert_eq!(
+        stderr
+            .matches("cannot note which agents have had a session")
+            .count(),
+        1,
+        "{stderr}"
+    );
+}

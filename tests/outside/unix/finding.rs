@@ -613,3 +613,36 @@ fn a_relay_that_does_not_tell_its_port_or_its_start_is_asked_at_none() {
         assert_eq!(told, (Some(code), String::new(), expected));
     }
 }
+
+#[test]
+fn a_relay_that_is_found_by_its_socket_wants_its_token_at_its_port() {
+    let relay = Relay::start_with(&["--token", "0123456789abcdef"], &[]);
+    let socket = relay.socket();
+    let found = [("RELAY_SOCKET", text(&socket))];
+    let place = format!("relay on 127.0.0.1:{}", relay.port);
+    for (arguments, said) in [
+        (
+            &["peek", "pm"][..],
+            "wants its token; give --token (or RELAY_TOKEN)",
+        ),
+        (
+            &["peek", "pm", "--token", "another-token-than-that"],
+            "has another token than the one in --token (or RELAY_TOKEN)",
+        ),
+    ] {
+        let said = format!("relay peek: {place} {said}\n");
+        assert_eq!(asked(&found, arguments), (Some(1), String::new(), said));
+    }
+    let known = ["peek", "pm", "--token", "0123456789abcdef"];
+    assert_eq!(asked(&found, &known).0, Some(3));
+}
+
+#[test]
+fn a_socket_to_which_there_is_no_way_is_told_with_the_systems_reason() {
+    // Longer than the path of a socket may be.
+    let socket = format!("/tmp/{}", "x".repeat(200));
+    let (code, told, said) = status(place().path(), &[("RELAY_SOCKET", &socket)], &[]);
+    assert_eq!((code, &*told), (Some(1), ""));
+    let begins = format!("relay status: cannot reach {socket}: path ");
+    assert!(said.starts_with(&begins), "{said}");
+}

@@ -172,3 +172,38 @@ fn a_relay_that_cannot_have_a_socket_says_why_once_and_serves_its_port() {
         assert_eq!(said.matches(&reason).count(), 1, "{said}");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_socket_at_which_another_user_listens_is_not_spoken_to() {
+    if !rustix::process::getuid().is_root() {
+        eprintln!("left out: only root can be another user too");
+        return;
+    }
+    if !crate::needs::LIMITS.is_met_or_said() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("there is room");
+    let (program, socket) = (directory.path().join("relay"), directory.path().join("own.sock"));
+    std::fs::copy(env!("CARGO_BIN_EXE_relay"), &program).expect("there is room");
+    let _listens = std::os::unix::net::UnixListener::bind(&socket).expect("nothing is there");
+    for (path, mode) in [(directory.path(), 0o755), (&*program, 0o755), (&*socket, 0o777)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+    let mut status = Command::new("setpriv");
+    status.args(["--reuid", "65534", "--clear-groups", "--bounding-set=-all"]);
+    status.arg(&program).arg("status").current_dir("/");
+    for (name, value) in command(directory.path(), &[]).get_envs() {
+        match value {
+            Some(value) => status.env(name, value),
+            None => status.env_remove(name),
+        };
+    }
+    let output = status.env("RELAY_SOCKET", &socket).output().expect("it starts");
+    let said = format!(
+        "relay status: cannot reach {}: user 0 listens there, not user 65534; relay asks its own user's relay only\n",
+        socket.display()
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+    assert_eq!(output.status.code(), Some(1));
+}

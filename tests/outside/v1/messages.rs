@@ -213,3 +213,18 @@ fn a_trace_tells_its_sender_all_and_others_what_they_got() {
         "x=1",
     );
 }
+
+#[test]
+fn whoever_writes_to_an_agent_that_is_called_as_a_group_is_told_so() {
+    let world = World::new();
+    let made = json!({"do": "make", "group": "web:bob"}).to_string();
+    let made = world.relay.connect().exchange(&Request::post("/api/group", made));
+    assert_eq!(made.status, 200, "{made:?}");
+    let sent = world.done("/v1/dm", &world.alice, &json!({"to": "bob", "text": "hi"}));
+    let mut warnings = sent["warnings"].as_array().expect("a list").iter();
+    let is_told = |warning: &Value| {
+        let said = warning.as_str().expect("a text");
+        said.ends_with("bob is a group, too; it was not sent to its members")
+    };
+    assert!(warnings.any(is_told), "{sent}");
+}

@@ -494,3 +494,51 @@ fn a_binding_says_of_which_kind_its_node_is() {
         assert_eq!(found, [node, kind, role, "active"].map(Value::from));
     }
 }
+
+#[test]
+fn health_tells_an_agents_own_node_from_one_for_several() {
+    let world = World::new();
+    world.fleet(json!({}));
+    world.own_node(&world.alice);
+    let health = world.relay.health();
+    let nodes = health["nodes"].as_array().expect("a list").iter();
+    let mut kinds: Vec<&str> = nodes.map(|node| node["kind"].as_str().expect("a text")).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["direct", "fleet"]);
+}
+
+#[test]
+fn what_is_for_several_comes_to_a_node_as_a_message_to_a_group() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.own_node(&world.bob));
+    let several = json!({"from": "pm", "to": "web:alice, web:bob", "body": "who can?"});
+    let sent = Request::post("/api/send", several.to_string());
+    assert_eq!(world.relay.connect().exchange(&sent).status, 200);
+    assert_eq!(node.hear()["type"], "context.update");
+    let frame = node.hear();
+    let payload = &frame["payload"];
+    assert_eq!(
+        (&payload["type"], &payload["data"]["text"]),
+        (&json!("group_dm.received"), &json!("who can?"))
+    );
+}
+
+#[test]
+fn what_is_no_id_and_no_name_of_an_agent_is_refused_to_a_node() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.fleet(json!({})));
+    let bob = json!({"agent_name": "bob"});
+    world.done("/v1/nodes/fleet/agents", &world.key, &bob);
+    let gone = node.ask(&json!({"v": 1, "id": "g", "type": "agent.deregister", "agent_id": "bob"}));
+    assert_eq!(
+        (&gone["code"], &gone["message"]),
+        (
+            &json!("agent_not_found"),
+            &json!("\"agent_id\" is \"bob\"; accepted: the id of an agent of this node")
+        )
+    );
+    let named = node.ask(&json!({"v": 1, "id": "n", "type": "agent.register", "name": "a b"}));
+    assert_eq!(named["code"], "invalid_message");
+    world.dm("still there");
+    assert_eq!(node.delivery(), (1, "still there".to_owned(), false));
+}

@@ -434,3 +434,18 @@ fn what_several_agents_have_a_part_in_concerns_each_of_them_and_nobody_else() {
         assert_eq!(types, expected, "{agent}");
     }
 }
+
+#[test]
+fn a_token_that_is_not_for_streams_opens_none() {
+    let world = World::new();
+    for scope in ["messages:read", "search:read"] {
+        let made = world.observer_token(json!({"name": scope, "scopes": [scope]}));
+        let path = format!("/v1/ws?token={}", text(&made["token"]));
+        let Err((status, body)) = upgrade_at(&world, &path) else {
+            panic!("{scope} lets it in");
+        };
+        let refused = body.contains("observer_token_forbidden")
+            && body.contains("this token has not the scope stream:read");
+        assert!(status == 401 && refused, "{status}: {body}");
+    }
+}

@@ -342,3 +342,43 @@ fn nothing_is_attached_to_a_message_of_a_channel_nor_to_a_reply() {
         world.done(path, &world.alice, &json!({"text": "x", "attachments": []}));
     }
 }
+
+#[test]
+fn what_no_client_should_send_is_refused_and_not_passed_over() {
+    let world = World::new();
+    let ask = |request: Request, token: &str| world.relay.connect().exchange(&with(request, token));
+    refused(
+        &ask(Request::get("/v1/agents/%FF"), &world.key),
+        400,
+        "invalid_request",
+        "the path is no UTF-8",
+    );
+    refused(
+        &ask(Request::post("/v1/search?q=a", "{}").by("GET"), &world.key),
+        400,
+        "invalid_request",
+        "this address takes no body",
+    );
+    let fail = "/v1/deliveries/none/fail";
+    refused(
+        &ask(Request::post(&format!("{fail}?why=x"), ""), &world.bob),
+        400,
+        "invalid_request",
+        "query \"why=x\" is not taken",
+    );
+    // It needs none.
+    refused(
+        &ask(Request::post(fail, ""), &world.bob),
+        404,
+        "delivery_not_found",
+        "\"none\"",
+    );
+    let sent = Request::post("/v1/dm", json!({"to": "bob", "text": "x"}).to_string());
+    refused(
+        &ask(sent.with("Idempotency-Key", "cl\u{e9}"), &world.alice),
+        400,
+        "invalid_idempotency_key",
+        "printable ASCII",
+    );
+    assert_eq!(world.bodies("web:bob"), [""; 0]);
+}

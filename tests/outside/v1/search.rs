@@ -285,3 +285,13 @@ fn all_conversations_of_a_workspace_are_listed_the_latest_first() {
         "dms:read",
     );
 }
+
+#[test]
+fn what_the_person_has_sent_is_found_by_its_name() {
+    let world = World::new();
+    let sent = json!({"to": "web:bob", "body": "x of the person"}).to_string();
+    let sent = world.relay.connect().exchange(&Request::post("/api/send", sent));
+    assert_eq!(sent.status, 200, "{sent:?}");
+    world.writes(&world.alice, "bob", "x of alice");
+    assert_eq!(world.found("q=x&from=user", &world.bob), ["x of the person"]);
+}

@@ -417,3 +417,31 @@ fn who_attaches_to_one_that_has_ended_or_never_was_is_told_so() {
     assert_eq!(said(), (Some(3), ended));
     assert!(is_as_before(&theirs));
 }
+
+#[test]
+fn a_worker_that_is_named_with_a_project_is_called_by_the_one_that_it_is_of() {
+    let scene = Scene::new();
+    let mut order = scene.order(&["sh", "-c", "stty -echo; read line; exit 4"]);
+    order["files"]["directory"] = json!(scene.path("relay/projects/web/workers"));
+    // So a relay of one project calls its own.
+    for name in ["web:w1", "default:w1"] {
+        let mut supervisor = super::scene::Supervisor::start(&order);
+        supervisor.started();
+        let (mut ours, theirs) = terminal(24, 80);
+        let _read = read_from(&ours);
+        let same = || theirs.try_clone().expect("there is room");
+        let mut command = relay_command();
+        command.env("XDG_DATA_HOME", scene.directory.path());
+        command.args(["attach", name]).stdin(same()).stdout(same());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it was built");
+        until("it ends", || {
+            ours.write_all(b"\r").expect("it is read");
+            child.try_wait().expect("it is a child").is_some()
+        });
+        let output = child.wait_with_output().expect("it has ended");
+        let said = "web:w1: Ctrl-] leaves it, and it goes on\nweb:w1: it has ended with exit code 4\n";
+        assert_eq!(String::from_utf8_lossy(&output.stderr), said, "{name}");
+        assert_eq!(output.status.code(), Some(0));
+        supervisor.last();
+    }
+}

@@ -153,3 +153,21 @@ fn another_size_of_the_terminal_is_written_into_the_log() {
     supervisor.end();
     supervisor.last();
 }
+
+#[test]
+fn that_another_size_could_not_be_written_into_the_log_is_told() {
+    let scene = Scene::new();
+    let workers = scene.path("relay/projects/default/workers");
+    std::fs::create_dir_all(workers.join("w1.log")).expect("there is room");
+    std::fs::set_permissions(&workers, std::fs::Permissions::from_mode(0o700)).expect("ours");
+    let (mut supervisor, _) = scene.run("exec sleep 600");
+    let mut stream = attach(&scene);
+    let size = [30_u16.to_be_bytes(), 100_u16.to_be_bytes()].concat();
+    say(&mut stream, b's', &size);
+    let trouble = supervisor.report();
+    assert_eq!(trouble["event"], "trouble", "{trouble}");
+    let reason = trouble["reason"].as_str().expect("a text");
+    assert!(reason.starts_with("cannot write the log "), "{reason}");
+    supervisor.end();
+    assert_eq!(supervisor.last()["event"], "exited");
+}

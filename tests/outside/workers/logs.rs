@@ -440,3 +440,13 @@ fn a_reader_of_a_log_that_has_gone_has_had_enough_and_a_full_disk_is_told_of() {
         assert_eq!(said(full.expect("Linux has it").into(), follow), (Some(1), told));
     }
 }
+
+#[test]
+fn where_nothing_says_where_logs_are_that_is_said() {
+    let mut command = crate::support::process::relay_command();
+    command.env("XDG_DATA_HOME", "").env("HOME", "");
+    let output = command.args(["logs", "w1"]).output().expect("it ends");
+    let said = "relay logs: neither XDG_DATA_HOME nor HOME says where workers' logs are; set one of them\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+    assert_eq!(output.status.code(), Some(1));
+}

@@ -252,3 +252,45 @@ fn a_worker_to_which_nobody_can_attach_runs_all_the_same_and_relay_hears_of_that
     supervisor.started();
     assert_eq!(supervisor.last()["last_lines"], json!(["here"]));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_step_before_a_program_runs_it_for_its_own_supervisor_alone() {
+    let scene = Scene::new();
+    let program = scene.program("echo >\"$DIRECTORY/ran\"");
+    let here = text(scene.directory.path());
+    let launch = json!({
+        "program": program, "argv": ["program"], "env": {"DIRECTORY": here}, "cwd": here,
+        "open_files": null, "terminal": null, "supervisor": 1,
+    });
+    let said_to = |arguments: &[&str], text: &str| {
+        let mut command = assert_cmd::Command::from_std(crate::support::process::relay_command());
+        command.args(arguments).write_stdin(text);
+        command.assert().code(0).stderr("")
+    };
+    let lost = "it cannot be given a terminal: relay has ended";
+    said_to(&["worker", "launch"], &launch.to_string()).stdout(lost);
+    let nobody = predicates::str::starts_with("relay worker launch is started by relay: missing field");
+    said_to(&["worker", "launch"], "{}").stdout(nobody);
+    assert!(!scene.path("ran").exists());
+    said_to(&["worker"], "{\"order\":\"end\"}\n").stdout("");
+}
+
+#[test]
+fn no_program_at_all_and_one_that_the_system_does_not_run_are_told() {
+    let scene = Scene::new();
+    let failed = |argv: &[&str]| {
+        let failed = Supervisor::start(&scene.order(argv)).last();
+        assert_eq!(failed["event"], "failed", "{failed}");
+        failed["reason"].as_str().expect("a text").to_owned()
+    };
+    let empty = "the command line of \"codex\" is empty; name one under workers.codex in .relay/config.json";
+    assert_eq!([failed(&[]), failed(&[""])], [empty, empty]);
+    let program = scene.program("");
+    std::fs::write(&program, "#!/no/such/interpreter\n").expect("there is room");
+    let reason = format!(
+        "{} cannot be run: No such file or directory (os error 2)",
+        program.display()
+    );
+    assert_eq!(failed(&[text(&program)]), reason);
+}

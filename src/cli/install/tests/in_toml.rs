@@ -156,3 +156,21 @@ fn what_is_not_wanted_goes_however_it_is_written() {
     let new = format!("[mcp_servers.relay]\nhttp_headers = {{ A = \"c\" }}\nurl = \"u\"\n{next}");
     assert_eq!(content.with(&old, &wanted(headers)), Ok(new));
 }
+
+#[test]
+fn relays_table_may_end_the_file_with_its_head_and_takes_its_arrays_of_tables_along() {
+    let content = Content::Toml("mcp_servers");
+    let wanted = Parts {
+        server: Some(Json::object([("url", Json::text("u"))])),
+        ..Parts::default()
+    };
+    for head in ["[mcp_servers.relay]", "[mcp_servers.relay] # mine"] {
+        let new = format!("{head}\nurl = \"u\"\n");
+        assert_eq!(content.with(head, &wanted), Ok(new));
+    }
+    let (before, behind) = ("a = 1\n", "\n[z]\nb = 2\n");
+    let tables = "\n[[mcp_servers.relay.x]]\nA = 1\n\n[[mcp_servers.relay.x]]\nA = 2\n";
+    let text = format!("{before}\n[mcp_servers.relay]\nurl = \"u\"\n{tables}{behind}");
+    let left = format!("{before}{behind}");
+    assert_eq!(without(content, &text, Some(before)), Ok(Some(left)));
+}

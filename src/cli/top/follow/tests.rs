@@ -279,3 +279,41 @@ async fn that_something_is_forgotten_is_told_but_not_of_another_start() {
     assert!(follow.tell(found).await.is_ok(), "somebody wants to know it");
     assert_eq!(count(), 1);
 }
+
+#[tokio::test]
+async fn what_is_not_understood_is_passed_over_and_why_a_stream_ends_is_told() {
+    async fn ends(upgrade: WebSocketUpgrade) -> Response {
+        upgrade.on_upgrade(|mut socket| async move {
+            let event = json!({
+                "type": "agent.status.active", "seq": 4, "created_at": "1970-01-01T00:00:00Z", "agent": {"name": "bob"},
+            });
+            let close = axum::extract::ws::CloseFrame {
+                code: 1001,
+                reason: "relay is stopping".to_owned().into(),
+            };
+            for message in [
+                Message::Text("no JSON".to_owned().into()),
+                Message::Binary(vec![1_u8].into()),
+                Message::Text(event.to_string().into()),
+                Message::Close(Some(close)),
+            ] {
+                socket.send(message).await.expect("it is read");
+            }
+            while socket.recv().await.is_some() {}
+        })
+    }
+    let health =
+        json!({"name": "relay", "version": "0.1.0", "started_at": "1970-01-01T00:00:00Z", "boot": "b-1"});
+    let router = Router::new()
+        .route("/health", get(move || async move { Json(health) }))
+        .route("/api/tail", get(ends));
+    let port = listens(router).await.to_string();
+    let (news, mut heard) = channel(64);
+    let at = Arguments::parse_from(["top", "--port", &port]).at;
+    let (mut follow, found) = Follow::begin(at, news).await.expect("it is there");
+    let ended = follow.tell(found).await;
+    assert!(ended.is_ok_and(|reason| reason == "relay is stopping"));
+    let all = std::iter::from_fn(|| heard.try_recv().ok());
+    let notes = all.filter(|news| matches!(news, News::Event(Event::Note { .. })));
+    assert_eq!(notes.count(), 1);
+}

@@ -730,3 +730,38 @@ fn the_fields_of_a_message_are_gone_through_and_each_has_its_keys() {
     state.paste("y");
     assert_eq!(draft(&state).body.text(), "x\nx\nx\ny");
 }
+
+#[test]
+fn the_keys_find_nothing_where_nothing_is_there_yet() {
+    let mut state = State::default();
+    for pane in [Pane::Agents, Pane::Messages] {
+        state.pane = pane;
+        press(
+            &mut state,
+            &[KeyCode::Down, KeyCode::Up, KeyCode::End, KeyCode::Enter],
+        );
+        write(&mut state, "adhx");
+    }
+    assert_eq!(
+        (state.wishes(), &state.open, &state.over),
+        (Vec::new(), &None, &Over::Nothing)
+    );
+}
+
+#[test]
+fn what_is_pasted_beside_the_kind_is_nothing_and_what_was_sent_is_told_with_its_id() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Home, KeyCode::Down]);
+    write(&mut state, "sone");
+    press(&mut state, &[KeyCode::BackTab]);
+    state.paste("free");
+    press(&mut state, &[KeyCode::Enter, KeyCode::Enter]);
+    let Some(Wish::Act(action)) = state.wishes().pop() else {
+        panic!("nothing is sent");
+    };
+    let sent = serde_json::json!({"to": "dev-a", "kind": "free", "body": "one"});
+    assert_eq!(action.body(), sent);
+    let answer = format!(r#"{{"id": "{}"}}"#, id(9));
+    let told = format!("sent to dev-a ({})", &id(9)[..8]);
+    assert_eq!(action.done(answer.as_bytes()), told);
+}

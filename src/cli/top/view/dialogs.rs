@@ -315,4 +315,41 @@ mod tests {
         assert_eq!(fitted(&line, 5), ("efgh".to_owned(), 4));
         assert_eq!(fitted(&line, 20), ("abcdefgh".to_owned(), 8));
     }
+
+    #[test]
+    fn what_stands_behind_the_cursor_is_shown_as_far_as_it_fits() {
+        use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+        let mut line = line::Line::new("abcdefgh");
+        for _ in 0..3 {
+            line.press(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE));
+        }
+        for (columns, shown, cursor) in [(20, "abcdefgh", 5), (7, "abcdefg", 5), (4, "cdef", 3)] {
+            assert_eq!(fitted(&line, columns), (shown.to_owned(), cursor));
+        }
+    }
+
+    #[test]
+    fn the_cursor_of_a_message_is_in_the_field_that_is_written() {
+        let look = Look {
+            colours: Colours::Plain,
+            time: |_| String::new(),
+        };
+        let state = crate::cli::top::scene::talking();
+        let mut draft = Draft {
+            to: line::Line::new("dev-a"),
+            kind: Kind::Free,
+            body: line::Line::with_lines(),
+            field: Field::To,
+        };
+        draft.body.insert("one\ntwo!");
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("it is in memory");
+        let mut cursor = |field| {
+            draft.field = field;
+            let drawn = terminal.draw(|frame| draw_draft(frame, frame.area(), &state, &draft, true, &look));
+            drawn.expect("it is in memory");
+            let cursor = terminal.get_cursor_position().expect("it is in memory");
+            (cursor.x, cursor.y)
+        };
+        assert_eq!([cursor(Field::To), cursor(Field::Body)], [(15, 6), (8, 10)]);
+    }
 }

@@ -555,3 +555,26 @@ fn where_a_trace_does_not_have_room_it_is_told_which_lines_are_shown() {
     let told = format!(" 2 to {} of {} lines ", trace + 1, trace + scroll_max);
     assert!(screen.contains(&told), "{screen}");
 }
+
+#[test]
+fn who_asks_its_person_is_marked_and_who_waits_is_told_with_how_much_waits_for_it() {
+    use crate::cli::top::agents::Doing;
+    let mut state = talking();
+    let is_marked = |state: &mut State| {
+        let buffer = drawn(state, LARGE, Colours::All);
+        buffer.content().iter().any(|cell| cell.fg == Color::Magenta)
+    };
+    assert!(!is_marked(&mut state));
+    state.agents[0].doing = Doing::Asks;
+    state.agents[1].doing = Doing::Waits;
+    state.agents[1].oldest = None;
+    assert!(is_marked(&mut state));
+    let screen = text(&drawn(&mut state, LARGE, Colours::All));
+    let row = |name: &str| {
+        let mut rows = screen.lines();
+        let row = rows.find(|row| row.trim_start_matches(['▸', ' ']).starts_with(name));
+        row.unwrap_or_default().to_owned()
+    };
+    assert!(row("pm").contains(" asks   -  "), "{screen}");
+    assert!(row("dev-a").contains(" waits  1  "), "{screen}");
+}

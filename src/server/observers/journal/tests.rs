@@ -248,3 +248,124 @@ fn a_long_frame_is_shared_by_those_who_are_told_the_same_and_by_nobody_else() {
     assert_eq!(web.0, app.0, "each workspace counts for itself");
     assert_ne!(web.1.text, app.1.text);
 }
+
+#[test]
+fn each_event_has_its_word_and_is_told_wherever_somebody_has_a_part_in_it() {
+    use serde_json::Value;
+
+    use crate::engine::holds::HeldBy;
+    use crate::engine::nodes::NodeView;
+    use crate::engine::workers::{Became, Transition};
+    use crate::engine::{Delivery, HandoverId, NodeId, WorkerId, handling};
+    let message = || match accepted(name("web:a"), "app:b", 1) {
+        [Effect::Note(Event::Accepted { message, .. })] => message,
+        other => panic!("{other:?}"),
+    };
+    let delivery = || Delivery {
+        seq: Seq(1),
+        message: message(),
+        mode: handling::Mode::Immediate,
+        redelivered: false,
+    };
+    let push_failed = Event::PushFailed {
+        handover: HandoverId(1),
+        agent: name("app:b"),
+        deliveries: Arc::new(vec![delivery()]),
+        error: "HTTP 500".into(),
+        again_at: None,
+    };
+    let held = Event::Held {
+        agent: name("app:b"),
+        delivery: delivery(),
+        by: HeldBy::To,
+    };
+    let handed_on = Event::HandedOn {
+        message: message(),
+        from: name("app:b"),
+        to: name("lab:c"),
+        seq: Seq(1),
+    };
+    let worker = Event::Worker(Box::new(Transition {
+        worker: WorkerId(1),
+        agent: name("app:b"),
+        parent: name("web:a"),
+        became: Became::Ready,
+        told: false,
+    }));
+    let node = Box::new(NodeView {
+        node: NodeId(1),
+        project: "app".to_owned(),
+        name: "fleet".to_owned(),
+        own: None,
+        label: None,
+        agents_max: None,
+        agents: Vec::new(),
+        pushes: false,
+        is_live: false,
+        created_at: START,
+        last_contact: None,
+    });
+    let (gone, taken_over) = (name("web:a"), name("web:a"));
+    let both = &["web", "app"][..];
+    for (event, kind, told, more) in [
+        (
+            push_failed,
+            "delivery.failed",
+            both,
+            ("retryable", Value::from(true)),
+        ),
+        (held, "delivery.held", both, ("by", Value::from("to"))),
+        (
+            handed_on,
+            "delivery.handed_on",
+            &["web", "app", "lab"],
+            ("handed_on_by", Value::from("app:b")),
+        ),
+        (
+            worker,
+            "worker.ready",
+            both,
+            ("parent_name", Value::from("web:a")),
+        ),
+        (
+            Event::Gone { agent: gone },
+            "agent.status.offline",
+            &["web"],
+            ("status", Value::from("offline")),
+        ),
+        (
+            Event::TakenOver { agent: taken_over },
+            "agent.taken_over",
+            &["web"],
+            ("type", Value::from("agent.taken_over")),
+        ),
+        (
+            Event::NodeLapsed { node },
+            "node.status.offline",
+            &["app"],
+            ("holds_agents", Value::from(false)),
+        ),
+    ] {
+        let journal = Journal::new(START);
+        journal.now(&Of::All);
+        journal.note(START, &[Effect::Note(event)]);
+        let Since { cursor, .. } = journal.since(&Of::All, 0).expect("it was");
+        let page = journal.read(&Of::All, cursor, 2).expect("it is kept");
+        let rows = page
+            .entries
+            .iter()
+            .map(|(number, entry)| entry.row(&Of::All, *number));
+        let rows: Vec<Value> = rows.collect();
+        assert_eq!(rows.len(), 1, "{kind}");
+        let (member, value) = more;
+        assert_eq!(
+            (&rows[0]["type"], &rows[0]["payload"][member]),
+            (&Value::from(kind), &value)
+        );
+        let all = ["web", "app", "lab"].into_iter();
+        let found: Vec<&str> = all
+            .filter(|project| !numbers(&journal, &workspace(project), 0).is_empty())
+            .collect();
+        assert_eq!(found, told, "{kind}");
+    }
+}

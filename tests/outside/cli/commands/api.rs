@@ -236,3 +236,45 @@ fn an_inbox_that_is_shown_in_pieces_has_what_is_held_where_it_stands() {
         messages.iter().map(|(_, held)| held).collect::<Vec<_>>()
     );
 }
+
+#[test]
+fn what_no_command_of_relays_asks_is_refused_in_the_persons_words() {
+    let relay = Relay::start();
+    for (path, body, reason) in [
+        ("/api/pending", "for=pm", "/api/pending takes the JSON "),
+        ("/api/flush", "for=pm", "/api/flush takes the JSON "),
+        (
+            "/api/mode",
+            r#"{"for":"pm","mode":"soon"}"#,
+            "unknown mode \"soon\"; known modes: immediate, ",
+        ),
+    ] {
+        let (status, answer) = post(&relay, path, body);
+        let said = answer["error"].as_str().unwrap_or_default();
+        assert!(status == 400 && said.starts_with(reason), "{path}: {answer}");
+    }
+    for (query, reason) in [
+        (
+            "from=0",
+            "query parameter \"from\" is not taken; accepted, once: since",
+        ),
+        (
+            "since=0&since=0",
+            "query parameter \"since\" is not taken; accepted, once: since",
+        ),
+        (
+            "since=9999999999999999999",
+            "\"since\" is ahead of the latest event, ",
+        ),
+        // It is no WebSocket.
+        ("since=0", ""),
+    ] {
+        let asked = Request::get(&format!("/api/tail?{query}"));
+        let answer = relay.connect().exchange(&asked);
+        let said = answer.json()["error"].as_str().map(str::to_owned);
+        assert!(
+            (400..=426).contains(&answer.status) && said.is_some_and(|said| said.starts_with(reason)),
+            "{query}: {answer:?}"
+        );
+    }
+}

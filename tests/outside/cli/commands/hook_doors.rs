@@ -147,3 +147,21 @@ fn a_run_that_nobody_sits_before_names_no_socket() {
     assert!(door.is_silent());
     tell(&relay, &event("SessionStart"));
 }
+
+#[test]
+fn a_socket_is_named_by_its_whole_path_and_for_claude_code_alone() {
+    let relay = told();
+    for (program, socket, accepted) in [
+        ("claude", "cc.sock", "an absolute path"),
+        ("codex", "/tmp/cc.sock", "nothing: only Claude Code has one"),
+    ] {
+        for path in [format!("/hooks/{program}"), format!("/hooks/{program}/wait")] {
+            let path = format!("{path}?process=1&socket={socket}");
+            let refused = relay
+                .connect()
+                .exchange(&Request::post(&path, event("Stop").to_string()));
+            let reason = format!("socket is {socket:?}; accepted: {accepted}");
+            assert_eq!((refused.status, refused.json()), (400, json!({"error": reason})));
+        }
+    }
+}

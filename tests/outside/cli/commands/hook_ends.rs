@@ -612,3 +612,39 @@ fn a_waiter_leaves_no_note_and_removes_those_of_programs_that_have_ended() {
     assert_eq!(waiter.end().0, Some(2));
     assert_eq!(names(), [""; 0]);
 }
+
+#[test]
+fn a_waiter_that_is_refused_stays_and_does_not_ask_again_soon() {
+    use std::sync::atomic::AtomicUsize;
+
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    let port = listener.local_addr().expect("it listens").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let counted = Arc::clone(&counted);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                    let (status, body) = if bytes[..count].starts_with(b"GET ") {
+                        ("200 OK", r#"{"name":"relay","version":"1","started_at":"now"}"#)
+                    } else {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        ("400 Bad Request", r#"{"error":"unknown role"}"#)
+                    };
+                    let length = body.len();
+                    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+                    if stream.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let mut waiter = Waiter::start(port, &[]);
+    until("it has asked", || asked.load(Ordering::SeqCst) > 0);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert!(waiter.is_waiting());
+}

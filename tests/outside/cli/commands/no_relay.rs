@@ -173,3 +173,49 @@ fn where_another_machine_takes_no_connection_no_relay_is_to_be_started_here() {
         .stdout("")
         .stderr(said);
 }
+
+#[test]
+fn what_says_that_it_is_a_relay_and_answers_otherwise_is_none() {
+    let whole = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let (health, answer) = (
+        whole(r#"{"name":"relay","version":"1","started_at":"now"}"#),
+        whole("7"),
+    );
+    let port = other_program(move |mut stream| {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut bytes) {
+            let is_looked_at = bytes[..count].starts_with(b"GET ");
+            let answer = if is_looked_at { &health } else { &answer };
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    for arguments in [
+        &["read"][..],
+        &["peek"],
+        &["pending"],
+        &["flush", "pm"],
+        &["trace", "3f2a91c0"],
+        &["show", "3f2a91c0"],
+        &["reply", "3f2a91c0", "x"],
+        &["group", "make", "crew"],
+        &["agents"],
+        &["hold"],
+        &["hold", "pm"],
+        &["allow", "--all"],
+        &["allow", "3f2a91c0"],
+        &["drop", "3f2a91c0"],
+        &["redrive"],
+        &["redrive", "--list"],
+        &["key"],
+        &["spawn", "w1", "--cli", "claude", "--task", "x"],
+        &["release", "w1"],
+    ] {
+        let said = format!(
+            "relay {}: what listens on 127.0.0.1:{port} does not answer as a relay does; name relay's port with --port, or try again if a relay there is stopped or busy\n",
+            arguments[0]
+        );
+        ask(port, arguments).assert().code(1).stdout("").stderr(said);
+    }
+}

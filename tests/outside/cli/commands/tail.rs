@@ -327,3 +327,57 @@ fn a_relay_that_counts_from_a_clock_that_was_set_back_is_followed_on() {
     say("afterwards");
     while !tail.line().contains("[free] \"afterwards\"") {}
 }
+
+#[test]
+fn what_listens_to_nobody_as_a_relay_does_is_told_to_whom_it_answers() {
+    let whole = |status: &str, body: &str| {
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let health = whole("200 OK", r#"{"name":"relay","version":"1","started_at":"now"}"#);
+    let accepts = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: bm8=\r\n\r\n";
+    let no_relay = "what listens on 127.0.0.1:PORT does not answer as a relay does; name relay's port with --port, or try again if a relay there is stopped or busy";
+    let gone =
+        "relay on 127.0.0.1:PORT went away during the call, which may or may not have been carried out";
+    for (answer, said) in [
+        (String::new(), gone),
+        (whole("200 OK", "hello"), no_relay),
+        (whole("400 Bad Request", r#"{"error":"not here"}"#), "not here"),
+        (accepts.to_owned(), no_relay),
+    ] {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+        let port = listener.local_addr().expect("it listens").port();
+        let health = health.clone();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                for answer in [&health, &answer] {
+                    let _asked = std::io::Read::read(&mut stream, &mut [0; 4096]);
+                    let _gone = stream.write_all(answer.as_bytes());
+                }
+            }
+        });
+        let said = format!("relay tail: {}\n", said.replace("PORT", &port.to_string()));
+        ask(port, &["tail"]).assert().code(1).stdout("").stderr(said);
+    }
+}
+
+#[test]
+fn each_end_of_its_connection_is_told_with_its_own_reason() {
+    let mut relay = told();
+    let tail = Tail::start(&relay, &[]);
+    ask(relay.port, &["stop"]).assert().code(0);
+    relay.restart();
+    assert_eq!(tail.line(), "[relay] relay was started anew");
+    relay.kill_and_restart();
+    assert_eq!(tail.line(), "[relay] relay was started anew");
+    let mut process = tail.process;
+    let goes_on = "it goes on as soon as relay answers";
+    assert_eq!(
+        process.kill(),
+        format!(
+            "relay tail: relay is stopping; {goes_on}\nrelay tail: the connection to relay has ended; {goes_on}\n"
+        )
+    );
+}

@@ -277,3 +277,29 @@ fn it_is_refused_without_a_terminal_and_in_an_agents_shell() {
             "relay top: this is an agent's own shell (CLAUDECODE is set), and what is sent here is the person's; relay status looks without it\n",
         );
 }
+
+#[test]
+fn what_is_pasted_is_a_text_and_no_keys_and_that_no_relay_is_there_is_said_where_it_stays() {
+    if !needs::TMUX.is_met_or_said() {
+        return;
+    }
+    let mut relay = told();
+    say(&relay, "pm", "dev-a", "a task");
+    let terminal = Terminal::open(&["TERM=screen-256color"]);
+    terminal.run(&command(&relay));
+    terminal.shows("a task");
+    terminal.press(&["s"]);
+    terminal.shows("a message from you");
+    terminal.tmux(&["set-buffer", "one\nqtwo"]);
+    terminal.tmux(&["paste-buffer", "-p", "-t", "top"]);
+    terminal.shows("qtwo");
+    terminal.press(&["Enter"]);
+    terminal.shows("sent to pm");
+    assert_eq!(relay.bodies("pm"), ["one\nqtwo"]);
+    terminal.press(&["q"]);
+    terminal.shows("ended 0");
+    relay.kill();
+    terminal.run(&command(&relay));
+    terminal.shows("ended 1");
+    terminal.shows("relay top: ");
+}

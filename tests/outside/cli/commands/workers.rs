@@ -575,3 +575,86 @@ fn a_relay_that_is_started_again_at_once_has_workers_of_the_same_names() {
     pids.iter().for_each(|pid| await_end(pid));
     assert_eq!(yard.worker("w2")["state"], "started");
 }
+
+#[test]
+fn what_keeps_relay_from_starting_any_worker_is_told_with_what_to_do() {
+    let spawn = ["spawn", "w1", "--cli", "claude", "--task", "count"];
+    let refuses = |port: u16, said: &str| {
+        let said = format!("relay spawn: {said}\n");
+        ask(port, &spawn).assert().code(1).stdout("").stderr(said);
+    };
+    let yard = Yard::new(WAITS);
+    let config = yard.path(".relay/config.json");
+    fs::remove_file(&config).expect("it is there");
+    fs::create_dir(&config).expect("there is room");
+    let no_file = format!("cannot read {}: it is no file", config.display());
+    refuses(yard.relay.port, &no_file);
+    let other = tempfile::tempdir().expect("a directory");
+    let nowhere = Relay::start_in(other.path(), &[], &[("XDG_DATA_HOME", ""), ("HOME", "")]);
+    refuses(
+        nowhere.port,
+        "neither XDG_DATA_HOME nor HOME says where its log goes; set one of them for relay",
+    );
+    let port = free_port();
+    let server = relay_command();
+    let starts = r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" serve --project gone --port "$1""#;
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", starts])
+        .arg(server.get_program())
+        .arg(port.to_string())
+        .envs(server.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(other.path())
+        .stdout(Stdio::null());
+    let _gone = Process::start(&mut shell);
+    until("the relay answers", || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    refuses(
+        port,
+        "the directory that relay was started in was gone already; start relay in one that is there",
+    );
+}
+
+#[test]
+fn a_task_or_a_directory_that_relay_could_be_told_in_part_alone_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let yard = Yard::new(WAITS);
+    let spawn = ["spawn", "w1", "--cli", "claude", "--task", "-"];
+    let long = format!("{}\n\n\nand more", "x".repeat(64 * 1024));
+    for (task, said) in [
+        (
+            long.into_bytes(),
+            "the task from stdin has more than 65536 bytes, the most that is accepted",
+        ),
+        (
+            b"caf\xe9!".to_vec(),
+            "cannot read the task from stdin: invalid utf-8",
+        ),
+    ] {
+        let said = starts_with(format!("relay spawn: {said}"));
+        let mut command = yard.ask(&spawn);
+        command.write_stdin(task).assert().code(1).stdout("").stderr(said);
+    }
+    let ours = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY);
+    let ours = ours.expect("a terminal");
+    rustix::pty::unlockpt(&ours).expect("it is ours");
+    let path = rustix::pty::ptsname(&ours, Vec::new()).expect("it has a path");
+    let theirs = fs::File::open(path.into_string().expect("it is text")).expect("it is there");
+    let mut at_terminal = relay_command();
+    at_terminal.args(spawn).stdin(theirs);
+    at_terminal.args(["--port", &yard.relay.port.to_string()]);
+    let output = at_terminal.output().expect("it starts");
+    let said =
+        "relay spawn: --task - takes the task from stdin, which is a terminal; write it behind --task\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+    assert_eq!(output.status.code(), Some(2));
+    let directory = yard.top.join(std::ffi::OsStr::from_bytes(b"b\xe9"));
+    fs::create_dir(&directory).expect("there is room");
+    let mut command = yard.ask(&["spawn", "w1", "--cli", "claude", "--task", "count"]);
+    command.arg("--cwd").arg(&directory);
+    let said = contains(" is not UTF-8, and goes to relay as text; name it otherwise");
+    command.assert().code(1).stdout("").stderr(said);
+    assert_eq!(yard.worker("w1"), Value::Null);
+}

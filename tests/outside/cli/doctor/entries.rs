@@ -552,3 +552,31 @@ fn an_entry_that_takes_its_token_from_a_variable_is_not_to_be_written_anew_for_t
         assert_eq!(Vec::from_iter(to_do), Vec::from_iter(expected), "{arguments:?}");
     }
 }
+
+#[test]
+fn an_entry_that_leads_nowhere_is_told_beside_what_else_is_to_be_done() {
+    let desk = Desk::new();
+    // One that a bridge without options would find.
+    let relay = Relay::start();
+    let file = desk.project.join(".mcp.json");
+    desk.write(
+        &file,
+        &json!({"mcpServers": {"relay": {"timeout": 5}}}).to_string(),
+    );
+    let mut doctor = desk.relay(&["doctor", "--json"]);
+    doctor.env("RELAY_PORT", relay.port.to_string());
+    let told = doctor.assert().code(1);
+    let told: Value = serde_json::from_slice(&told.get_output().stdout).expect("it is JSON");
+    let said = &told["editors"][0];
+    let error = "it names neither an address nor a command";
+    let configured =
+        json!({"file": file, "leads_to": "", "reachable": null, "error": error, "untried": null});
+    assert_eq!(
+        (&said["editor"], &said["configured"]),
+        (&json!("claude"), &json!([configured]))
+    );
+    assert_eq!(said["to_do"][0], json!(format!("{}: {error}", file.display())));
+    let hooks = json!(format!("put its hooks in with: {RELAY} install --editor claude"));
+    let to_do = said["to_do"].as_array().expect("an array");
+    assert!(to_do.contains(&hooks), "{said}");
+}

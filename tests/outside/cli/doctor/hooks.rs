@@ -362,3 +362,22 @@ fn a_hash_of_codexs_counts_for_one_hook_by_whichever_path_its_file_is_named() {
         assert_eq!(said["trusted"], json!(is_trusted), "{file} {hook} {member}");
     }
 }
+
+#[test]
+fn what_hooks_are_like_is_told_in_words_too() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "gemini", relay.port);
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
+    let file = desk.project.join(".gemini/settings.json");
+    let installed = fs::read_to_string(&file).expect("it is there");
+    for (text, hooks, code) in [
+        (installed.clone(), "current", 0),
+        (installed.replace(RELAY, "/old/relay"), "drifted", 1),
+        (installed.replace("\"hooks\": {", "\"others\": {"), "missing", 1),
+    ] {
+        desk.write(&file, &text);
+        let told = contains(format!("\n  hooks       {hooks}\n"));
+        desk.relay(&["doctor"]).assert().code(code).stdout(told);
+    }
+}

@@ -355,3 +355,38 @@ fn a_path_that_would_steer_a_terminal_is_told_with_escapes() {
         assert!(told.contains(shown), "{told:?}");
     }
 }
+
+#[test]
+fn what_cannot_be_kept_as_it_was_is_not_changed() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    desk.write(&file, "{\"mine\": 1}");
+    let data = desk.home.join(".local/share/relay");
+    fs::create_dir_all(&data).expect("a directory");
+    symlink(desk.home.join("gone"), data.join("backups")).expect("a link");
+    let told = predicates::str::starts_with(format!(
+        "relay install: cannot keep {} as it is now, or was once: ",
+        file.display()
+    ));
+    let told = told.and(predicates::str::ends_with("\nnothing was changed\n"));
+    let install = ["install", "--editor", "cursor"];
+    desk.relay(&install).assert().code(1).stdout("").stderr(told);
+    assert_eq!(desk.files(), [(file, "{\"mine\": 1}".to_owned())]);
+}
+
+#[test]
+fn a_file_that_is_longer_than_any_such_one_stays() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    desk.write(&file, "{}");
+    let bytes = 64 * 1024 * 1024 + 1;
+    let long = fs::File::options().write(true).open(&file).expect("it is there");
+    long.set_len(bytes).expect("there is room");
+    let told = format!(
+        "relay install: cannot read {}: it has more than 67108864 bytes\nnothing was changed\n",
+        file.display()
+    );
+    let install = ["install", "--editor", "cursor"];
+    desk.relay(&install).assert().code(1).stdout("").stderr(told);
+    assert_eq!(file.metadata().expect("it is there").len(), bytes);
+}

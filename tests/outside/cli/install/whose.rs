@@ -407,3 +407,32 @@ fn an_address_is_relays_by_its_scheme_its_path_and_an_agent_anywhere_in_its_quer
         assert_eq!(desk.json(&cursor).get("mcpServers").is_none(), is_relays, "{url}");
     }
 }
+
+#[test]
+fn an_entry_with_relays_command_is_an_installations_whenever_it_was_put_in() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    let entry = json!({"command": "relay", "args": ["mcp"]});
+    let text = json!({"mcpServers": {"relay": entry}, "mine": 1}).to_string();
+    desk.write(&file, &text);
+    let install = ["install", "--editor", "cursor", "--port", "4000"];
+    desk.relay(&install).assert().code(0);
+    assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.json(&file), json!({"mine": 1}));
+}
+
+#[test]
+fn of_a_file_that_its_owner_has_put_back_uninstall_takes_and_says_nothing() {
+    let text = "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:7331/sse\"\n    }\n  }\n}\n";
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    desk.write(&file, text);
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    // As by `git checkout`.
+    desk.write(&file, text);
+    let untold = contains(".mcp.json").not();
+    desk.relay(&["uninstall"]).assert().code(0).stdout(untold);
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+    assert!(desk.backup(&file).exists());
+}

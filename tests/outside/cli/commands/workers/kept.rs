@@ -235,3 +235,40 @@ fn relay_says_that_the_log_of_a_worker_cannot_be_written() {
     let said = yard.relay.into_stderr();
     assert!(said.contains("a worker: cannot write the log "), "{said}");
 }
+
+#[test]
+fn where_nothing_can_be_removed_in_one_project_that_is_said_and_others_are_bounded_all_the_same() {
+    let yard = Yard::new(WAITS);
+    let first = yard.relay.runtime.path().join("relay/projects/a");
+    fs::create_dir_all(&first).expect("a directory");
+    fs::write(first.join("workers"), "").expect("a file");
+    let later = logs_of(&yard, "b", 40);
+    let mut command = relay_command();
+    command
+        .args(["serve", "--port", &free_port().to_string()])
+        .current_dir(&yard.top)
+        .envs(["XDG_DATA_HOME", "XDG_RUNTIME_DIR"].map(|name| (name, yard.relay.runtime.path())))
+        .stdout(Stdio::null());
+    let mut other = Process::start(&mut command);
+    until("they are removed", || kept(&later) == 32);
+    signal(other.child.id(), "TERM");
+    other.exit_status();
+    let said = other.kill();
+    let told = format!(
+        "cannot remove what is left of workers that have ended in {}: Not a directory (os error 20)",
+        first.display()
+    );
+    assert!(said.contains(&told), "{said}");
+}
+
+#[test]
+fn a_worker_is_told_the_token_of_its_relay() {
+    let yard = Yard::new("echo \"$RELAY_TOKEN\" >\"$HERE/token\"\nexec sleep 600");
+    let token = "0123456789abcdef";
+    let relay = Relay::start_in(&yard.top, &["--token", token], &[]);
+    let spawn = [
+        "spawn", "w1", "--cli", "claude", "--task", "count", "--token", token,
+    ];
+    ask(relay.port, &spawn).current_dir(&yard.top).assert().code(0);
+    assert_eq!(yard.line("token"), token);
+}
