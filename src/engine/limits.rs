@@ -57,8 +57,8 @@ pub const ACTIVE_MS: i64 = 120_000;
 /// again.
 pub const TRANSIENT_MS: i64 = 30_000;
 
-/// The same, in milliseconds, of one that was given its name over streamable HTTP: nothing tells when its client has ended, and clients
-/// close connections that rest.
+/// The same, in milliseconds, of one that was given its name and whose client has a connection for each call: nothing tells when that has
+/// ended, and clients close connections that rest.
 pub const UNNAMED_MS: i64 = 3_600_000;
 
 /// Longest name of a node, in bytes.

@@ -221,7 +221,7 @@ impl Engine {
     pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, now: Timestamp) {
         let state = &self.agents[agent];
         if self.may_go(agent) && state.leaves_at.is_none() {
-            let rests = state.client.is_some();
+            let rests = state.client.is_some() && !state.has_left;
             let lasts_ms = if rests { UNNAMED_MS } else { TRANSIENT_MS };
             self.agent_mut(agent).rests = rests;
             self.leave_at(agent, now.plus_millis(lasts_ms));

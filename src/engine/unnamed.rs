@@ -1,8 +1,9 @@
 //! Agents that were given their names: a session of nobody's whose tools need an agent gets one when it first needs it.
 //!
-//! It is the agent of the session, if that is a stream, and goes with it as one does that nobody has named; else of the client that the
-//! session's connection is one of, whatever other connections that has. Of a client that says nothing by which it is known again, nobody
-//! could ever read what was sent to it: it is given none.
+//! It is the agent of the client that the session is one of, whatever other sessions that has: a stream that comes back under its old id is
+//! the same client, and so is each connection that names the same session. The agent of a stream goes with it as one does that nobody has
+//! named, that of connections once they have rested for long. Of a client that says nothing by which it is known again, nobody could ever
+//! read what was sent to it: it is given none.
 
 use super::agents::{Refusal, Registration};
 use super::events::Event;

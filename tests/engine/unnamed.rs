@@ -101,19 +101,35 @@ fn the_name_is_made_of_the_last_random_bytes() {
     assert_eq!(own_name(&mut relay, FIRST).as_deref(), Some("mcp-55833769"));
 }
 
+/// One that names itself may come back by its name.
 #[test]
 fn an_agent_that_was_given_its_name_goes_with_its_stream() {
-    let mut relay = Relay::told();
-    comes(&mut relay, FIRST, Carrier::Stream);
-    assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
-    relay.close(FIRST, Ending::Orderly);
-    relay.events();
-    relay.timeout_at(TRANSIENT_MS - 1);
-    assert_eq!(relay.events(), []);
-    relay.timeout_at(TRANSIENT_MS);
-    assert!(relay.events().contains(&Event::Gone {
-        agent: name(NAMES[0])
-    }));
+    for is_named in [false, true] {
+        let mut relay = Relay::told();
+        comes(&mut relay, FIRST, Carrier::Stream);
+        if is_named {
+            says(&mut relay, FIRST, "x");
+        }
+        assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
+        relay.close(FIRST, Ending::Orderly);
+        relay.events();
+        relay.timeout_at(TRANSIENT_MS - 1);
+        assert_eq!(relay.events(), []);
+        if is_named {
+            comes(&mut relay, SECOND, Carrier::Stream);
+            says(&mut relay, SECOND, "x");
+            assert_eq!(own_name(&mut relay, SECOND).as_deref(), Some(NAMES[0]));
+            relay.timeout_at(TRANSIENT_MS);
+            assert_eq!(relay.events(), [], "it is back");
+            relay.close(SECOND, Ending::Orderly);
+            relay.events();
+            relay.timeout_at(2 * TRANSIENT_MS - 2);
+            assert_eq!(relay.events(), []);
+        }
+        relay.timeout_at(2 * TRANSIENT_MS);
+        let agent = name(NAMES[0]);
+        assert!(relay.events().contains(&Event::Gone { agent }));
+    }
 }
 
 #[test]
