@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
@@ -32,7 +33,8 @@ static STDERR: LazyLock<LineQueue> =
 pub(crate) struct Diagnostics(());
 
 impl Diagnostics {
-    /// Sends diagnostics to stderr from here on; `RELAY_LOG` chooses which, as `RUST_LOG` does elsewhere.
+    /// Sends diagnostics to stderr from here on; `RELAY_LOG` chooses which, as `RUST_LOG` does elsewhere, but that a part of
+    /// the program has its level beside it.
     pub(crate) fn start() -> Self {
         let asked = std::env::var_os("RELAY_LOG").filter(|asked| !asked.is_empty());
         let (filter, refused) = match asked.as_deref().map(filter) {
@@ -60,9 +62,15 @@ impl Diagnostics {
     }
 }
 
-/// Returns what a person asks to be shown, unless it cannot be understood.
+/// Returns what a person asks to be shown, unless it cannot be understood: a word alone that is no level would have nothing shown but the
+/// part of that name, which is hardly meant.
 fn filter(asked: &OsStr) -> Option<EnvFilter> {
-    EnvFilter::builder().parse(asked.to_str()?).ok()
+    let asked = asked.to_str()?;
+    let is_plain = |part: &&str| !part.contains(['=', '[']);
+    let mut plain = asked.split(',').map(str::trim).filter(is_plain);
+    let are_levels = plain.all(|part| part.is_empty() || part.parse::<LevelFilter>().is_ok());
+    let filter = EnvFilter::builder().parse(asked).ok();
+    filter.filter(|_| are_levels)
 }
 
 impl Drop for Diagnostics {

@@ -430,6 +430,8 @@ mod diagnostics {
     fn what_is_to_be_shown_and_cannot_be_understood_is_named() {
         for (asked, shown) in [
             ("relay=loud", "\"relay=loud\""),
+            ("verbose", "\"verbose\""),
+            ("debug,hyper", "\"debug,hyper\""),
             ("de\u{1b}bug=[", "\"de\\u{1b}bug=[\""),
         ] {
             let told = Relay::start_with(&[], &[("RELAY_LOG", asked)]).into_stderr();
@@ -438,7 +440,7 @@ mod diagnostics {
             );
             assert!(told.ends_with(&line) && told.lines().count() == 1, "{told}");
         }
-        for asked in ["", "off", "relay=warn,rmcp=off"] {
+        for asked in ["", "off", "relay=warn, rmcp=off", "error,relay[call]=warn"] {
             assert_eq!(Relay::start_with(&[], &[("RELAY_LOG", asked)]).into_stderr(), "");
         }
     }
