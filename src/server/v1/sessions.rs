@@ -103,18 +103,27 @@ impl Said {
     }
 }
 
+/// Refuses a payload that is too long, `as_kept` says in which form.
+fn fits(payload: &Value, as_kept: &str) -> Result<(), Failure> {
+    let bytes = payload.to_string().len();
+    if bytes <= SESSION_EVENT_BYTES_MAX {
+        return Ok(());
+    }
+    let reason =
+        format!("\"payload\" has {bytes} bytes{as_kept}; accepted: at most {SESSION_EVENT_BYTES_MAX}");
+    Err(Failure::invalid(reason))
+}
+
 /// `POST /v1/agents/:name/events`.
 pub(super) async fn say(asked: Asked) -> Answer {
     let mut known = known_agent(&asked).await?;
     let Say { r#type, payload } = asked.json()?;
     let kind = observers::checked("type", r#type, TYPE_BYTES_MAX)?;
+    let payload = payload.unwrap_or_else(|| json!({}));
+    fits(&payload, "")?;
     // Before the lock, which the engine may wait for: all that was said is looked through.
-    let payload = redact_json(payload.unwrap_or_else(|| json!({})));
-    let bytes = payload.to_string().len();
-    if bytes > SESSION_EVENT_BYTES_MAX {
-        let reason = format!("\"payload\" has {bytes} bytes; accepted: at most {SESSION_EVENT_BYTES_MAX}");
-        return Err(Failure::invalid(reason));
-    }
+    let payload = redact_json(payload);
+    fits(&payload, " where its secrets are left out")?;
     let owner = &asked.shared.owner;
     let at = owner.now();
     let mut said = loop {
