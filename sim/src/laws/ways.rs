@@ -133,7 +133,8 @@ impl Case<'_> {
                 .iter()
                 .any(|other| stands_before(other, call) && other.ended_ms >= asked_ms);
         // The stream of an instance is not let in again once a later one has come.
-        let is_let_in = !self.has_later_instance(call.agent, asked_ms);
+        let is_let_in =
+            self.transport(call.agent) != Transport::Sse || !self.has_later_instance(call.agent, asked_ms);
         parked
             && same_life
             && unanswered
