@@ -229,6 +229,9 @@ fn install(args: &Install) -> Result<End, InstallError> {
             ));
         }
         let hooks = (!args.no_hooks).then(|| quoted(&program));
+        if args.no_hooks {
+            tell_what_stays(&targets);
+        }
         let mut unapproved: Option<(PathBuf, Vec<&str>)> = None;
         for target in targets {
             // One that stands beside other tools is a copy that its owner has made.
@@ -242,7 +245,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
             if let Some((path, members)) = &unapproved
                 && wanted.listed.contains(&APPROVED)
             {
-                let does = if plan::is_named(&target, &APPROVED) {
+                let does = if settings::approve(&directories) {
                     "starts relay without asking you"
                 } else {
                     wanted.listed.retain(|listed| *listed != APPROVED);
@@ -375,6 +378,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         .iter()
         .filter(|editor| is_all || asked.contains(&Asked::One(editor.id)));
     let mut planned = Vec::new();
+    let mut something_stays = false;
     for editor in editors {
         let targets = plan::targets(editor, &directories, args.which.global);
         let other = targets.iter().find(|target| plan::has_other_server(target));
@@ -390,16 +394,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
                 say(&format!("{}: {}", editor.name, beside.stays()));
             }
         }
-        for target in &targets {
-            if let Some(end) = whole::stays(target) {
-                let path = target.path.display();
-                say(&format!(
-                    "{}: {path} leads out of this project, to {}, and stays",
-                    editor.name,
-                    end.display()
-                ));
-            }
-        }
+        something_stays |= tell_what_stays(&targets);
         let has_other = other.is_some();
         let said = said_there(editor, &targets);
         let could_listen = said.is_some_and(|said| can_listen(said.tools.as_deref()));
@@ -417,7 +412,9 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         }
     })?;
     if changes.is_empty() {
-        say("nothing of relay's is in the files of these editors");
+        if !something_stays {
+            say("nothing of relay's is in the files of these editors");
+        }
         return Ok(End::Nothing);
     }
     changes::carry_out(&changes, &data, &args.which, "; it counted for all projects")?;
@@ -429,6 +426,22 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         ));
     }
     Ok(End::Done)
+}
+
+/// Tells what of relay's stays since a link of the project leads to it. Returns whether something does.
+fn tell_what_stays(targets: &[Target]) -> bool {
+    let mut something_stays = false;
+    for target in targets {
+        if let Some(end) = whole::stays(target) {
+            something_stays = true;
+            let (path, end) = (target.path.display(), end.display());
+            say(&format!(
+                "{}: {path} leads out of this project, to {end}, and stays",
+                target.editor.name
+            ));
+        }
+    }
+    something_stays
 }
 
 /// Waits until no other installation of this user changes files, and keeps others waiting as long as it lives: they would change the same files

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::directories::Directories;
-use super::editors::{ALLOWED, ASKED, Place, Root};
+use super::editors::{ALLOWED, APPROVED, ASKED, Place, Root};
 use super::file;
 use super::json::{self, Json, Step};
 use super::parts::{self, Shape};
@@ -23,6 +23,9 @@ const PLUGINS: &str = "enabledPlugins";
 
 /// What stands in them under this name turns all hooks off, or not.
 pub const WITHOUT_HOOKS: &str = "disableAllHooks";
+
+/// What stands in them under this name approves all servers of a project, or not. <https://code.claude.com/docs/en/settings>
+const ALL_APPROVED: &str = "enableAllProjectMcpServers";
 
 /// How the plugin is called there, with the name of where it is from behind it.
 const PLUGIN: &str = "relay@";
@@ -46,6 +49,20 @@ pub fn allow_tools(directories: &Directories) -> bool {
     texts(directories).any(|(_, text)| {
         let asks_nothing = || json::get(&text, &mode).ok().flatten().as_ref() == Some(&bypass);
         rules(&text, "allow").iter().any(allows) || asks_nothing()
+    })
+}
+
+/// Tells whether one of the files approves the server called relay of a project, or all of them, so that Claude Code starts it without asking.
+pub fn approve(directories: &Directories) -> bool {
+    let shape = Shape {
+        listed: &[APPROVED],
+        ..Shape::default()
+    };
+    let all = [Step::Key(ALL_APPROVED)];
+    let yes = Json::Plain("true".to_owned());
+    texts(directories).any(|(_, text)| {
+        let names_it = parts::parts(&text, shape).is_ok_and(|parts| !parts.listed.is_empty());
+        names_it || json::get(&text, &all).ok().flatten().as_ref() == Some(&yes)
     })
 }
 

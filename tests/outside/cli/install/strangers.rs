@@ -41,18 +41,18 @@ fn a_plugin_for_all_projects_stays_where_a_link_of_a_repository_leads_to_it() {
     symlink(&own, &link).expect("a link");
     let before = desk.files();
     let without_hooks = ["install", "--editor", "opencode", "--no-hooks", "--dry-run"];
-    desk.relay(&without_hooks).assert().code(0);
-    let told = desk
-        .relay(&["uninstall", "--editor", "opencode"])
-        .assert()
-        .code(3);
-    let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
     let line = format!(
         "OpenCode: {} leads out of this project, to {}, and stays\n",
         link.join("relay.js").display(),
         own.join("relay.js").display()
     );
+    let told = desk.relay(&without_hooks).assert().code(0);
+    let told = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
     assert!(told.contains(&line), "{told}");
+    desk.relay(&["uninstall", "--editor", "opencode"])
+        .assert()
+        .code(3)
+        .stderr(line);
     assert_eq!(desk.files(), before);
 
     // What is not relay's is nothing to be said about.
@@ -133,6 +133,47 @@ fn an_entry_that_runs_something_else_is_not_approved() {
         );
         assert!(told.contains(&line), "{told}");
         assert_eq!(desk.json(&settings)["enabledMcpjsonServers"], json!(["relay"]));
+    }
+}
+
+#[test]
+fn an_approval_that_came_with_the_entry_is_told_of_whichever_file_has_it() {
+    let helper = json!({"type": "sse", "url": "http://localhost:7331/sse", "headersHelper": "their-own"});
+    for (approval, does) in [
+        (
+            json!({"enabledMcpjsonServers": ["relay"]}),
+            "starts relay without asking you",
+        ),
+        (
+            json!({"enableAllProjectMcpServers": true}),
+            "starts relay without asking you",
+        ),
+        (
+            json!({"enableAllProjectMcpServers": false}),
+            "asks you before it starts relay",
+        ),
+        (
+            json!({"enabledMcpjsonServers": ["other"]}),
+            "asks you before it starts relay",
+        ),
+    ] {
+        for place in [
+            "home/.claude/settings.json",
+            "project/.claude/settings.json",
+            "project/.claude/settings.local.json",
+        ] {
+            let desk = Desk::new();
+            let root = desk.project.parent().expect("it has one").to_owned();
+            desk.write(
+                &desk.project.join(".mcp.json"),
+                &json!({"mcpServers": {"relay": helper}}).to_string(),
+            );
+            desk.write(&root.join(place), &approval.to_string());
+            desk.relay(&["install", "--editor", "claude", "--no-hooks"])
+                .assert()
+                .code(0)
+                .stderr(contains(format!("Claude Code {does}: ")));
+        }
     }
 }
 
