@@ -120,6 +120,8 @@ pub enum Step {
     Expired,
     /// It could not be done, or its target did not take it.
     Failed,
+    /// It is another agent's now.
+    HandedOn,
 }
 
 impl Step {
@@ -135,6 +137,7 @@ impl Step {
             Self::Dropped => "dropped",
             Self::Expired => "expired",
             Self::Failed => "failed",
+            Self::HandedOn => "handed on",
         }
     }
 
@@ -142,7 +145,9 @@ impl Step {
     pub const fn is_open(self) -> bool {
         match self {
             Self::Waits | Self::Held | Self::Deferred | Self::HandedOver => true,
-            Self::Delivered | Self::Read | Self::Dropped | Self::Expired | Self::Failed => false,
+            Self::Delivered | Self::Read | Self::Dropped | Self::Expired | Self::Failed | Self::HandedOn => {
+                false
+            }
         }
     }
 
@@ -204,7 +209,7 @@ impl Traced {
         let mut steps = BTreeMap::new();
         for Told { agent, step, from } in told {
             if step == "handed_on" {
-                steps.remove(&from.unwrap_or_default());
+                steps.insert(from.unwrap_or_default(), Step::HandedOn);
             }
             if let Some(step) = Step::of_trace(&step) {
                 steps.insert(agent, step);
@@ -529,7 +534,12 @@ mod tests {
             {"agent": "pm", "step": "handed_on", "from": "w1"},
         ]});
         let traced = Traced::of(steps.to_string().as_bytes(), String::new()).expect("a trace");
-        let expected = ["dev-b", "pm"].map(|agent| (agent.to_owned(), Step::Waits));
+        let expected = [
+            ("dev-b", Step::Waits),
+            ("pm", Step::Waits),
+            ("w1", Step::HandedOn),
+        ];
+        let expected = expected.map(|(agent, step)| (agent.to_owned(), step));
         assert_eq!(traced.steps, expected.into());
     }
 }

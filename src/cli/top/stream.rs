@@ -184,9 +184,11 @@ impl Stream {
             return;
         };
         if let What::Message { steps, .. } = &mut entry.what {
-            steps.remove(from);
+            steps.insert(from.to_owned(), Step::HandedOn);
+            // Whoever has it by another way may be further with it.
+            steps.entry(to.to_owned()).or_insert(Step::Waits);
+            entry.is_shown = self.filter.shows(&entry.what);
         }
-        self.became(id, to, Step::Waits);
     }
 
     /// Takes note of what a trace says, which may be older than what is known from events: it tells alone what these do not.
@@ -406,6 +408,26 @@ mod tests {
         stream.became("id-1", "pm", Step::Read);
         stream.became("id-1", "pm", Step::Delivered);
         assert_eq!(steps(&stream), [Step::Delivered, Step::Read]);
+    }
+
+    #[test]
+    fn what_was_handed_on_waits_for_its_heir_alone_whatever_is_told_late() {
+        let mut stream = Stream::default();
+        stream.take(message(1, "one"));
+        stream.became("id-1", "w1", Step::Waits);
+        stream.handed_on("id-1", "w1", "pm");
+        let late = [("w1".to_owned(), Step::Waits)].into();
+        stream.traced("id-1", &late);
+        stream.became("id-1", "dev-b", Step::Held);
+        stream.handed_on("id-1", "w1", "dev-b");
+        let What::Message { steps, .. } = &stream.find("id-1").expect("it is there").what else {
+            panic!("it is a message");
+        };
+        let expected = [("dev-b", Step::Held), ("pm", Step::Waits), ("w1", Step::HandedOn)];
+        assert_eq!(
+            *steps,
+            expected.map(|(agent, step)| (agent.to_owned(), step)).into()
+        );
     }
 
     #[test]

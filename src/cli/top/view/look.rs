@@ -136,7 +136,7 @@ impl Look {
         match step {
             Some(Step::Waits | Step::Deferred) => self.style(Some(Color::Yellow), Modifier::empty()),
             Some(Step::Held) => self.style(Some(Color::Magenta), Modifier::BOLD),
-            Some(Step::Dropped) => self.dim(),
+            Some(Step::Dropped | Step::HandedOn) => self.dim(),
             Some(Step::HandedOver) => self.style(Some(Color::Cyan), Modifier::empty()),
             Some(Step::Delivered | Step::Read) => self.style(Some(Color::Green), Modifier::empty()),
             Some(Step::Expired | Step::Failed) => self.trouble(),

@@ -180,14 +180,15 @@ fn names_of(message: &Message) -> String {
 
 /// Says how far a message has come, and how that looks.
 pub(super) fn state_of(steps: &BTreeMap<String, Step>) -> (String, Option<Step>) {
-    let mut all = steps.values().copied();
-    let Some(first) = all.next() else {
+    let steps = steps.values().copied();
+    let steps: Vec<Step> = steps.filter(|step| *step != Step::HandedOn).collect();
+    let Some(first) = steps.first() else {
         return ("-".to_owned(), None);
     };
-    if all.all(|step| step == first) {
-        return (first.as_str().to_owned(), Some(first));
+    if steps.iter().all(|step| step == first) {
+        return (first.as_str().to_owned(), Some(*first));
     }
-    let count = |is: fn(Step) -> bool| steps.values().filter(|step| is(**step)).count();
+    let count = |is: fn(Step) -> bool| steps.iter().filter(|step| is(**step)).count();
     let failed = count(|step| matches!(step, Step::Failed | Step::Expired));
     if failed > 0 {
         return (format!("{failed}/{} failed", steps.len()), Some(Step::Failed));
@@ -197,7 +198,7 @@ pub(super) fn state_of(steps: &BTreeMap<String, Step>) -> (String, Option<Step>)
         return (format!("{held}/{} held", steps.len()), Some(Step::Held));
     }
     let arrived = count(|step| matches!(step, Step::Delivered | Step::Read));
-    let least = steps.values().copied().min();
+    let least = steps.iter().copied().min();
     (format!("{arrived}/{} arrived", steps.len()), least)
 }
 

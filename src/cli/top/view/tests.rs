@@ -491,6 +491,12 @@ fn of_a_message_to_several_it_is_told_what_went_wrong_then_what_is_held_then_wha
             Some(Step::HandedOver),
         ),
         (&[Step::Read, Step::Waits], "1/2 arrived", Some(Step::Waits)),
+        (&[Step::HandedOn, Step::Waits], "waits", Some(Step::Waits)),
+        (
+            &[Step::Read, Step::HandedOn, Step::Held],
+            "1/2 held",
+            Some(Step::Held),
+        ),
     ] {
         let agents = (0..steps.len()).map(|number| format!("agent-{number}"));
         let steps = agents.zip(steps.iter().copied()).collect();
