@@ -57,7 +57,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Workspace,
         takes: "`{name?, description?, scopes?, filters?, expires_at?}`",
         answers: "the same",
-        note: "Holds for the streams that are open, too. Of `description`, `filters` and `expires_at`, null takes back what was said.",
+        note: "Holds for the streams that are open, too. Of `description`, `filters` and `expires_at`, null takes back what was said. 409 `observer_token_already_exists`, if another one that is good has the name, also where this one had expired and would be good again: give it another `name` as well; 409 `observer_token_revoked`.",
         to: || patch(observers::change),
     },
     Route {
