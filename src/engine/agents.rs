@@ -188,8 +188,8 @@ pub(super) struct Agent {
     pub transient: bool,
     /// The sessions that are bound to it and not fenced.
     pub sessions: BTreeSet<SessionId>,
-    /// What was there of it has ended since the last contact, as far as its end is one: a client that has a connection for each call ends
-    /// those all the time.
+    /// Something that was there of it has ended since the last contact, as far as its end is one: a client that has a connection for each call
+    /// ends those all the time. It is gone once no session is left.
     pub has_left: bool,
     /// When it goes, unless a session comes or something is in its inbox.
     pub leaves_at: Option<Timestamp>,
@@ -202,7 +202,8 @@ pub(super) struct Agent {
 impl Agent {
     /// Tells whether it has done something a moment ago, and has not left.
     pub fn is_active(&self, now: Timestamp) -> bool {
-        !self.has_left && self.last_contact.is_some_and(|at| is_recent(at, now))
+        let is_gone = self.has_left && self.sessions.is_empty();
+        !is_gone && self.last_contact.is_some_and(|at| is_recent(at, now))
     }
 }
 

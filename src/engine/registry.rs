@@ -204,10 +204,9 @@ impl Engine {
             .collect()
     }
 
-    /// Takes note that what was there of an agent has ended; its sessions may still be there.
+    /// Takes note that what was there of an agent has ended. As long as it has other sessions it is there by these.
     pub(super) fn goes_offline(&mut self, agent: &AgentName) {
-        let state = self.agent_mut(agent);
-        state.has_left |= state.sessions.is_empty();
+        self.agent_mut(agent).has_left = true;
     }
 
     /// Has those told who watch the agents if one is there otherwise than before.

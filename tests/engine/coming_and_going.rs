@@ -76,6 +76,28 @@ fn who_does_something_is_active_for_a_while_and_idle_as_long_as_it_is_there() {
 }
 
 #[test]
+fn who_has_left_is_offline_once_what_is_open_besides_has_ended_unless_that_has_done_something() {
+    for acts in [false, true] {
+        let mut relay = Relay::told();
+        let (bridge, connection) = (SessionId(12), SessionId(13));
+        relay.register(bridge, registration("bob", Some(1)));
+        relay.open(connection, Carrier::Exchange, Some("bob"));
+        let is_there = |relay: &mut Relay, call| {
+            let effects = relay.call(A, call, list_of(Which::Present));
+            let mut there = listed_in(&effects).iter();
+            there.any(|view| view.name == name("bob") && view.status == Status::Active)
+        };
+        relay.close(bridge, Ending::Broken);
+        assert!(is_there(&mut relay, 1));
+        if acts {
+            relay.call(connection, 2, look("bob"));
+        }
+        relay.close(connection, Ending::Orderly);
+        assert_eq!(is_there(&mut relay, 3), acts);
+    }
+}
+
+#[test]
 fn an_agent_whose_last_session_has_ended_is_offline_at_once() {
     let mut relay = Relay::told_within(ROOMY);
     relay.engine = Engine::new(START, Roster::default(), ROOMY, [0; 16]);

@@ -119,6 +119,7 @@ fn an_agent_that_was_given_its_name_goes_with_its_stream() {
             comes(&mut relay, SECOND, Carrier::Stream);
             says(&mut relay, SECOND, "x");
             assert_eq!(own_name(&mut relay, SECOND).as_deref(), Some(NAMES[0]));
+            relay.events();
             relay.timeout_at(TRANSIENT_MS);
             assert_eq!(relay.events(), [], "it is back");
             relay.close(SECOND, Ending::Orderly);

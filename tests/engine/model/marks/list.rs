@@ -317,6 +317,8 @@ marks! { Mark:
     Idle,
     /// A session begins of an agent that had left.
     ComesBack,
+    /// A client of an agent has left, and another one is still there.
+    LeavesOthers,
     /// The stream has ended that spoke for an agent, and was bound to nobody.
     LeavesUnbound,
     /// A bound session gives its own name without its project.

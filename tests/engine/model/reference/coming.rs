@@ -118,13 +118,19 @@ impl Model {
             Mark::TransientIsToStay,
         );
         let waits = self.itself_waits(name);
+        let is_gone = self.is_gone(
+            self.agents
+                .iter()
+                .find(|agent| agent.name == *name)
+                .expect("it is there"),
+        );
         let agent = self.agent(name).expect("it is there");
         if takes_over {
             agent.instance = registration.instance;
         }
         let mut is_other = is_new;
         if takes_over || is_new {
-            let was_active = !agent.has_left
+            let was_active = !is_gone
                 && agent
                     .last_contact
                     .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
@@ -200,19 +206,27 @@ impl Model {
             self.marks.reach_if(open.fenced, Mark::FencedEnds);
             return;
         };
-        let mut others = self.sessions.iter();
-        if others.any(|other| other.agent.as_ref() == Some(&name) && !other.fenced) {
+        // A client that has a connection for each call ends them all the time, but for that of a process.
+        let lasts = open.carrier == Carrier::Stream || open.is_of_process;
+        if self.has_sessions(&name) {
+            self.agent(&name).expect("it has sessions").has_left |= lasts;
+            self.marks.reach_if(lasts, Mark::LeavesOthers);
             return;
         }
         let as_open = self.agents.iter().find(|agent| agent.name == name);
         let as_open = as_open.expect("it is there for as long as its sessions");
-        let was_active = self.is_active(now, as_open);
+        // Until now it was there by this session, whatever had left before.
+        let was_active = self.is_active(
+            now,
+            &Agent {
+                has_left: false,
+                ..as_open.clone()
+            },
+        );
         let agent = self.agent(&name).expect("it was found");
         if agent.transient {
             agent.leaves_at = Some(now.plus_millis(TRANSIENT_MS));
         }
-        // A client that has a connection for each call ends them all the time, but for that of a process.
-        let lasts = open.carrier == Carrier::Stream || open.is_of_process;
         agent.has_left |= lasts;
         let agent = agent.clone();
         let is_as_before = match self.status_of(now, &agent) {
@@ -233,7 +247,7 @@ impl Model {
             .collect()
     }
 
-    /// A stream that was bound to nobody has ended: those are gone for whom it was the last to speak, if nothing else of theirs is open.
+    /// A stream that was bound to nobody has ended: those are gone for whom it was the last to speak, once nothing else of theirs is open.
     pub(super) fn who_was_spoken_for_has_left(
         &mut self,
         now: Timestamp,
@@ -244,13 +258,11 @@ impl Model {
             return;
         }
         for (name, before) in before {
-            let mut others = self.sessions.iter();
-            let has_others = others.any(|other| other.agent.as_ref() == Some(name) && !other.fenced);
             let agent = self.agent(name).expect("nobody goes with a session");
             if agent.last_session != Some(open.session) {
                 continue;
             }
-            agent.has_left |= !has_others;
+            agent.has_left = true;
             let agent = agent.clone();
             if self.status_of(now, &agent) != *before {
                 self.marks.reach(Mark::LeavesUnbound);

@@ -45,8 +45,9 @@ impl Model {
         }
         self.spoke_for = Some(name.clone());
         let waits = self.itself_waits(name);
+        let has_sessions = self.has_sessions(name);
         if let Some(agent) = self.agent(name) {
-            let was_active = !agent.has_left
+            let was_active = (!agent.has_left || has_sessions)
                 && agent
                     .last_contact
                     .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
@@ -174,12 +175,23 @@ impl Model {
         }
     }
 
+    /// Tells whether an agent has sessions that no later instance has taken over.
+    pub(super) fn has_sessions(&self, name: &AgentName) -> bool {
+        let mut open = self.sessions.iter();
+        open.any(|open| open.agent.as_ref() == Some(name) && !open.fenced)
+    }
+
+    /// Tells whether an agent has left, and nothing else of it is open.
+    pub(super) fn is_gone(&self, agent: &Agent) -> bool {
+        agent.has_left && !self.has_sessions(&agent.name)
+    }
+
     /// Tells whether an agent has done something a moment ago and has not left, or waits for something.
     pub(super) fn is_active(&self, now: Timestamp, agent: &Agent) -> bool {
         let is_recent = agent
             .last_contact
             .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
-        self.itself_waits(&agent.name) || (is_recent && !agent.has_left)
+        self.itself_waits(&agent.name) || (is_recent && !self.is_gone(agent))
     }
 }
 

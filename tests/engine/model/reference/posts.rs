@@ -147,7 +147,7 @@ impl Model {
             return true;
         };
         let is_recent = |at| now.millis_since(at) < ACTIVE_MS;
-        let recent = agent.last_contact.is_some_and(is_recent) && !agent.has_left;
+        let recent = agent.last_contact.is_some_and(is_recent) && !self.is_gone(agent);
         let waited_for = self.waits.iter().any(|wait| wait.agent == *name);
         let mut open = self.sessions.iter().filter(|open| !open.fenced);
         let bound = open.clone().any(|open| open.agent.as_ref() == Some(name));

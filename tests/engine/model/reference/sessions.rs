@@ -23,11 +23,12 @@ impl Model {
         }
         let known = agent.as_ref().and_then(|agent| self.agent(agent));
         let before = known.cloned().map(|agent| self.status_of(now, &agent));
+        let known = agent.as_ref().and_then(|agent| self.agent(agent)).cloned();
+        let comes_back = known.is_some_and(|agent| self.is_gone(&agent));
+        self.marks.reach_if(comes_back, Mark::ComesBack);
         if let Some(agent) = agent.as_ref().and_then(|agent| self.agent(agent)) {
             agent.leaves_at = None;
-            if std::mem::take(&mut agent.has_left) {
-                self.marks.reach(Mark::ComesBack);
-            }
+            agent.has_left = false;
         }
         self.sessions.push(Open {
             client: None,
