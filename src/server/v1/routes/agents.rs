@@ -102,7 +102,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Either,
         takes: "`{type, payload?}`",
         answers: "`{id, agent_id, type, payload, sequence, created_at}`",
-        note: "201. What the agent says of its session, of any type: relay keeps it, tells observers, and does nothing by it. `sequence` counts those of the agent from 1. With an agent's token it is the agent's own (403 `agent_mismatch`). `payload` has up to 64 KiB. What looks like a secret in it, a token of relay's, a well-known service's key, or what is given as a password or a token by its name, becomes `[redacted]`; what has no such form stays.",
+        note: "201. What the agent says of its session, of any type: relay keeps it, tells observers, and does nothing by it. `sequence` counts those of the agent from 1. With an agent's token it is the agent's own (403 `agent_mismatch`). `payload` has up to 64 KiB, also as it is kept. What looks like a secret in it, a token of relay's, a well-known service's key, or what is given as a password or a token by its name, becomes `[redacted]`; what has no such form stays.",
         to: || post(sessions::say),
     },
     Route {
