@@ -1,20 +1,28 @@
 //! What waits for clients to take it, in bytes: the answers and frames of all connections share one budget.
 //!
-//! Nobody waits for it. When it is used up, the connection for which most waits is cut: what was handed over in it comes back, and all
-//! others go on as if it had never been there. Knows bytes, and nothing of what they say.
+//! Nobody waits for it. When it is used up, a connection is cut: of those whose clients have taken nothing for a while the one for which most
+//! waits, and where all take what they are given, of these. What was handed over in it comes back, and all others go on as if it had never
+//! been there. Knows bytes, and nothing of what they say.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a connection holds that was cut.
 const CUT: usize = usize::MAX;
 
+/// For how long a client that is about to be given something has to take nothing to be one that does not read.
+const STALLED: Duration = Duration::from_secs(1);
+
 /// The budget of all connections.
 pub struct Budget {
+    /// Times are counted from then on.
+    began: Instant,
     bytes_max: usize,
     /// So many of each connection's own do not count, so that ordinary answers need not be counted by all connections together.
     free_bytes: usize,
@@ -35,10 +43,21 @@ struct Holding {
     own: AtomicUsize,
     /// What it shares with others.
     shared: AtomicUsize,
+    /// When its client last took something, or something began to wait for it, in milliseconds; told only where it counts.
+    taken_ms: AtomicU64,
     cut: CancellationToken,
 }
 
 impl Holding {
+    fn is_taken(&self, budget: &Budget) {
+        self.taken_ms.store(budget.now_ms(), Ordering::Relaxed);
+    }
+
+    fn is_stalled(&self, now_ms: u64) -> bool {
+        let taken_ms = self.taken_ms.load(Ordering::Relaxed);
+        Duration::from_millis(now_ms.saturating_sub(taken_ms)) >= STALLED
+    }
+
     fn bytes(&self) -> Option<usize> {
         let own = self.own.load(Ordering::Relaxed);
         (own != CUT).then(|| own + self.shared.load(Ordering::Relaxed))
@@ -54,6 +73,7 @@ impl Budget {
     /// Makes one of so many bytes beyond those that each connection has free.
     pub fn new(bytes_max: usize, free_bytes: usize) -> Arc<Self> {
         Arc::new(Self {
+            began: Instant::now(),
             bytes_max,
             free_bytes,
             bytes: AtomicUsize::new(0),
@@ -84,6 +104,11 @@ impl Budget {
         ChargedOnce { budget, bytes }
     }
 
+    fn now_ms(&self) -> u64 {
+        let now = Instant::now().saturating_duration_since(self.began);
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Returns how many count of what a connection has of its own.
     fn counted(&self, own: usize) -> usize {
         own.saturating_sub(self.free_bytes)
@@ -96,25 +121,33 @@ impl Budget {
             .saturating_add(bytes)
     }
 
-    /// Cuts the connection that holds most, if there are too many bytes. What it has of its own is as good as free; what it shares with others
-    /// is so once it has ended, and until then no other one is cut.
+    /// Cuts connections as long as there are too many bytes. What one has of its own is as good as free then; what it shares with others is
+    /// so once it has ended, and until then no other one is cut.
     fn make_room(&self, bytes: usize) {
-        if bytes <= self.bytes_max {
-            return;
+        let mut bytes = bytes;
+        while bytes > self.bytes_max && self.cut_one() {
+            bytes = self.bytes.load(Ordering::Relaxed);
         }
+    }
+
+    /// Cuts the connection that is to be cut first, if there are too many bytes and one is there. Tells whether it did.
+    fn cut_one(&self) -> bool {
         let accounts = self.accounts();
         if self.bytes.load(Ordering::Relaxed) <= self.bytes_max
             || accounts.open.values().any(|holding| holding.is_ending())
         {
-            return;
+            return false;
         }
-        let holding = accounts.open.values().max_by_key(|holding| holding.bytes());
-        let Some(holding) = holding.filter(|holding| holding.bytes() > Some(0)) else {
-            return;
+        let now_ms = self.now_ms();
+        let all = accounts.open.values();
+        let holding = all.filter(|holding| holding.bytes() > Some(0));
+        let Some(holding) = holding.max_by_key(|holding| (holding.is_stalled(now_ms), holding.bytes()))
+        else {
+            return false;
         };
         let own = holding.own.swap(CUT, Ordering::Relaxed);
         if own == CUT {
-            return;
+            return false;
         }
         self.bytes.fetch_sub(self.counted(own), Ordering::Relaxed);
         holding.cut.cancel();
@@ -125,6 +158,7 @@ impl Budget {
             bytes,
             "the client that leaves most unread was disconnected: all that waits is too much"
         );
+        true
     }
 
     fn accounts(&self) -> MutexGuard<'_, Accounts> {
@@ -147,6 +181,9 @@ impl Account {
         // A connection that was cut is not counted any more: all that it has is dropped.
         while before != CUT {
             let more = budget.counted(before + bytes) - budget.counted(before);
+            if more > 0 && budget.counted(before) == 0 {
+                self.holding.is_taken(budget);
+            }
             // First among all, so that whoever cuts it finds there what it takes off.
             let all = (more > 0).then(|| budget.add(more));
             match own.compare_exchange(before, before + bytes, Ordering::Relaxed, Ordering::Relaxed) {
@@ -166,7 +203,9 @@ impl Account {
 
     /// Counts bytes that wait for it and for others, which are [charged once](Budget::charge_once), when it is told who holds most.
     pub fn share(self: &Arc<Self>, bytes: usize) -> Share {
-        self.holding.shared.fetch_add(bytes, Ordering::Relaxed);
+        if self.holding.shared.fetch_add(bytes, Ordering::Relaxed) == 0 {
+            self.holding.is_taken(&self.budget);
+        }
         let account = Arc::clone(self);
         Share { account, bytes }
     }
@@ -213,6 +252,7 @@ impl Drop for Charge {
         let less = budget.counted(before) - budget.counted(before - self.bytes);
         if less > 0 {
             budget.bytes.fetch_sub(less, Ordering::Relaxed);
+            holding.is_taken(budget);
         }
     }
 }
@@ -248,10 +288,9 @@ pub struct Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.account
-            .holding
-            .shared
-            .fetch_sub(self.bytes, Ordering::Relaxed);
+        let Account { budget, holding, .. } = &*self.account;
+        holding.shared.fetch_sub(self.bytes, Ordering::Relaxed);
+        holding.is_taken(budget);
     }
 }
 
@@ -314,6 +353,27 @@ mod tests {
         let room = other.0.charge(40);
         assert!(![&other, &last].map(is_cut).contains(&true));
         drop((room, other, last));
+        assert_eq!(bytes(&budget), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_for_a_while_is_cut_before_who_reads_however_much() {
+        let budget = Budget::new(100, 10);
+        let [stalled, slower, shares, reader] = [(); 4].map(|()| budget.open());
+        let [one, two] = [stalled.charge(40), slower.charge(30)];
+        let frame = (budget.charge_once(20), shares.share(20));
+        tokio::time::advance(STALLED).await;
+        let is_cut = |account: &Arc<Account>| account.cut().is_cancelled();
+        // Each time that it takes a piece it is one that reads.
+        for _ in 0..3 {
+            drop(reader.charge(40));
+            tokio::time::advance(STALLED).await;
+        }
+        let most = reader.charge(70);
+        assert!(is_cut(&stalled) && !is_cut(&slower) && !is_cut(&shares) && !is_cut(&reader));
+        let more = reader.charge(10);
+        assert!(is_cut(&slower) && !is_cut(&shares) && !is_cut(&reader));
+        drop((one, two, frame, most, more));
         assert_eq!(bytes(&budget), 0);
     }
 

@@ -170,6 +170,28 @@ fn many_unread_looks_at_a_full_inbox_cost_little_and_one_that_is_read_has_all() 
 }
 
 #[test]
+fn who_reads_a_large_answer_has_it_whole_though_many_leave_theirs_unread() {
+    let scene = Scene::new();
+    let mut sender = scene.relay.session(Way::Http);
+    let text = long_text();
+    for _ in 0..4 {
+        sender.post("pm", "dev-a", &text);
+    }
+    // Some 130 MB may wait, of 6 MB each.
+    let unread: Vec<Connection> = (0..24)
+        .map(|_| asked(&scene.relay, "/api/peek", "dev-a"))
+        .collect();
+    // Until it is seen that they take nothing.
+    std::thread::sleep(Duration::from_millis(1_100));
+    for _ in 0..3 {
+        let peeked = scene.ask(&Request::post("/api/peek", r#"{"for":"dev-a"}"#));
+        assert_eq!(peeked.status, 200);
+        assert!(peeked.text().len() > 24_000_000);
+    }
+    drop(unread);
+}
+
+#[test]
 fn those_who_leave_most_unread_are_cut_and_nobody_else_notices() {
     let roles: Vec<String> = (0..24).map(|number| format!("r{number}")).collect();
     let relay = Relay::start_with(&["--roles", &format!("pm,dev-a,dev-b,{}", roles.join(","))], &[]);
