@@ -230,6 +230,9 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(answer) => return tell(answer),
     };
+    if let Command::Serve(_) = cli.command {
+        serve::give_memory_back();
+    }
     let _diagnostics = Diagnostics::start();
     let result = match cli.command {
         Command::Serve(args) => done(serve::run(args).map_err(|error| error.to_string())),

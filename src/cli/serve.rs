@@ -122,14 +122,18 @@ pub enum ServeError {
     System(#[from] std::io::Error),
 }
 
+/// Has freed memory go back to the system, by starting this program once more where that takes it. To be called before anything is written or begun.
+pub fn give_memory_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    memory::give_back();
+}
+
 /// Runs the relay until Ctrl-C, SIGTERM or SIGHUP.
 ///
 /// # Errors
 ///
 /// [`ServeError`], before anything was served.
 pub fn run(args: Serve) -> Result<(), ServeError> {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    memory::give_back();
     if !args.host.is_loopback() && args.token.is_none() {
         return Err(ServeError::NeedsToken { host: args.host });
     }
