@@ -225,16 +225,18 @@ const OPENCODE: Entry = Entry {
 /// How wide and high a worker's terminal is before somebody looks at it: no line of a program's own is broken in it.
 const SIZE: (u16, u16) = (50, 150);
 
-/// What says to a program that an agent calls it, what the terminal of relay is and takes, or in which repository relay was started. A worker
+/// What says to a program that an agent calls it, what the terminal of relay is and takes, which window of an editor it is of, what a service
+/// manager has passed on, or in which repository relay was started. A worker
 /// has a terminal of its own, and a directory: what belongs to a repository is what `git rev-parse --local-env-vars` lists, but for its
 /// configuration.
-const NOT_INHERITED: [&str; 55] = [
+const NOT_INHERITED: [&str; 68] = [
     "ALACRITTY_WINDOW_ID",
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_MESSAGING_SOCKET",
     "CLAUDE_CODE_MESSAGING_TOKEN",
     "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
     "CLAUDE_PID",
     "CLICOLOR",
     "CLICOLOR_FORCE",
@@ -243,6 +245,10 @@ const NOT_INHERITED: [&str; 55] = [
     "COLUMNS",
     "FORCE_COLOR",
     "GEMINI_CLI",
+    "GEMINI_CLI_IDE_AUTH_TOKEN",
+    "GEMINI_CLI_IDE_PID",
+    "GEMINI_CLI_IDE_SERVER_PORT",
+    "GEMINI_CLI_IDE_WORKSPACE_PATH",
     "GHOSTTY_RESOURCES_DIR",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -265,6 +271,10 @@ const NOT_INHERITED: [&str; 55] = [
     "LC_TERMINAL",
     "LC_TERMINAL_VERSION",
     "LINES",
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "NOTIFY_SOCKET",
     "NO_COLOR",
     "OPENCODE",
     "RELAY_HOOKS",
@@ -272,6 +282,7 @@ const NOT_INHERITED: [&str; 55] = [
     "RELAY_PERSON",
     "RELAY_SOCKET",
     "RELAY_TMUX",
+    "SSH_TTY",
     "STY",
     "TERMCAP",
     "TERM_PROGRAM",
@@ -279,10 +290,13 @@ const NOT_INHERITED: [&str; 55] = [
     "TERM_SESSION_ID",
     "TMUX",
     "TMUX_PANE",
+    "VSCODE_INJECTION",
+    "VSCODE_IPC_HOOK_CLI",
     "VTE_VERSION",
     "WEZTERM_PANE",
     "WINDOWID",
     "WT_SESSION",
+    "ZED_TERM",
     "ZELLIJ",
 ];
 

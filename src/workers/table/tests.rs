@@ -161,6 +161,19 @@ fn nothing_of_relays_own_terminal_or_repository_reaches_a_worker() {
             "WINDOWID",
             "WT_SESSION",
             "ZELLIJ",
+            "SSH_TTY",
+            "CLAUDE_CODE_SSE_PORT",
+            "GEMINI_CLI_IDE_AUTH_TOKEN",
+            "GEMINI_CLI_IDE_PID",
+            "GEMINI_CLI_IDE_SERVER_PORT",
+            "GEMINI_CLI_IDE_WORKSPACE_PATH",
+            "VSCODE_INJECTION",
+            "VSCODE_IPC_HOOK_CLI",
+            "ZED_TERM",
+            "NOTIFY_SOCKET",
+            "LISTEN_FDS",
+            "LISTEN_FDNAMES",
+            "LISTEN_PID",
         ] {
             assert_eq!(env.get(name), Some(&None), "{cli}: {name}");
         }
