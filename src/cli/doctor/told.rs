@@ -174,7 +174,12 @@ fn of_entry(seen: &Seen, configured: &Configured) -> Vec<String> {
     let mend = if configured.leads == Leads::Here {
         let is_global = seen.is_global && editor.servers.project.is_some();
         let install = install(editor, is_global, configured.port);
-        format!("write it anew by: {install}")
+        if seen.target.content.with(&seen.text, &seen.parts).is_ok() {
+            format!("write it anew by: {install}")
+        } else {
+            // As an inline table of TOML, which install does not take apart.
+            format!("take it out of the file, and write it anew by: {install}")
+        }
     } else {
         "mend that".to_owned()
     };

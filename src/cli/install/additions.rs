@@ -41,6 +41,7 @@ fn keep_of_entry(new: &mut Parts, old: &Parts, editor: Id) -> Vec<String> {
     let way = (!is_relays(old, editor)).then(|| members::way(old)).flatten();
     way.into_iter()
         .chain(said::left_out(new, old, editor))
+        .chain(members::of_other_way(new, old, editor))
         .chain(members)
         .collect()
 }

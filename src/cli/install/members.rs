@@ -324,6 +324,24 @@ pub fn same_beside_way(entry: &Json, other: &Json) -> bool {
     beside_way(entry).same(&beside_way(other))
 }
 
+/// Returns the members by which an entry says another way to its server than the one that its editor takes, as far as they are not in the one
+/// that takes its place.
+pub fn of_other_way(new: &Json, old: &Json, editor: Id) -> impl Iterator<Item = String> {
+    let of_command = ["command", "args"];
+    let others = match Way::of(old, editor) {
+        Some(Way::Command) => ADDRESSES.as_slice(),
+        Some(Way::Address) => &of_command,
+        None => &[],
+    };
+    let is_gone = |key: &&&str| old.get(key).is_some() && new.get(key) != old.get(key);
+    let gone: Vec<String> = others
+        .iter()
+        .filter(is_gone)
+        .map(|key| (*key).to_owned())
+        .collect();
+    gone.into_iter()
+}
+
 /// Returns the members beside how relay is reached that are in an entry and not, or not whole, in the one that takes its place.
 pub fn left_out(new: &Json, old: &Json) -> Vec<String> {
     let Json::Object(members) = old else {

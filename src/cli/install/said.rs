@@ -116,6 +116,10 @@ impl Said {
         if address.scheme != "http" || !port.is_empty() && !port.starts_with(':') {
             return None;
         }
+        // What looks like a host and its port is the name of a user of another host.
+        if port.contains(['@', '\\']) {
+            return None;
+        }
         let port_of_relay = port.strip_prefix(':').unwrap_or_default();
         let port = port_of_relay.parse().ok();
         if port != Some(DEFAULT_PORT) && !address.names_agent() && !port_of_relay.contains(PORT) {
@@ -323,7 +327,20 @@ fn keeps_agent(new: &Json, old: &Json, editor: Id) -> bool {
 pub fn is_agent_alone(new: &Json, old: &Json, environment: &Json, editor: Id) -> bool {
     let is_agent = |(name, _): &(String, Json)| name == AGENT;
     let is_alone = matches!(environment, Json::Object(members) if members.iter().all(is_agent));
-    is_alone && is_relays(old, editor) && keeps_agent(new, old, editor)
+    is_alone
+        && is_relays(old, editor)
+        && keeps_agent(new, old, editor)
+        && keeps(new, old, environment, editor)
+}
+
+/// Tells whether the agent in an environment that stands beside an address, where no program has it, is that of the new entry.
+fn keeps(new: &Json, old: &Json, environment: &Json, editor: Id) -> bool {
+    if Way::of(old, editor) == Some(Way::Command) {
+        return true;
+    }
+    let agent = environment.get(AGENT).and_then(Json::as_text).unwrap_or_default();
+    let now = Said::of(new, editor);
+    agent.is_empty() || agent.contains(AGENT) || now.agent.as_deref() == Some(agent)
 }
 
 /// Takes the names of toolsets, if they are some.

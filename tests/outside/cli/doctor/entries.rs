@@ -158,6 +158,19 @@ fn an_entry_that_its_editor_does_not_take_is_told_with_what_writes_it_anew() {
         desk.project.join(".cursor/mcp.json"),
     );
     let again = |editor: &str| format!("{RELAY} install --editor {editor} --port {}", relay.port);
+    // What install does not take apart.
+    for text in [
+        format!("[mcp_servers]\nrelay = {{ command = 'relay', args = ['mcp'], url = '{url}' }}\n"),
+        format!("mcp_servers.relay.command = 'relay'\nmcp_servers.relay.url = '{url}'\n"),
+    ] {
+        desk.write(&codex, &text);
+        let line = format!(
+            "{}: it has both a command and an address; take it out of the file, and write it anew by: {RELAY} install --editor codex",
+            codex.display()
+        );
+        let said = report(&desk, "codex", 1)["to_do"][0].to_string();
+        assert!(said.contains(&line), "{said}");
+    }
     for (text, flaw) in [
         (
             format!("[mcp_servers.relay]\nurl = '{url}'\n[mcp_servers.relay.env]\nA = 'b'\n"),

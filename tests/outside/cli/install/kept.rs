@@ -139,6 +139,22 @@ fn a_hook_of_others_in_relays_group_stays() {
 }
 
 #[test]
+fn a_hook_of_others_stays_behind_both_of_relays_in_one_group() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.local.json");
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    let mine = json!({"type": "command", "command": "make"});
+    let mut settings = desk.json(&file);
+    let groups = settings["hooks"]["Stop"].as_array_mut().expect("an array");
+    let wait = groups.pop().expect("the group of the waiter");
+    let hooks = groups[0]["hooks"].as_array_mut().expect("an array");
+    hooks.extend([wait["hooks"][0].clone(), mine.clone()]);
+    desk.write(&file, &settings.to_string());
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.json(&file), json!({"hooks": {"Stop": [{"hooks": [mine]}]}}));
+}
+
+#[test]
 fn a_name_that_stands_twice_among_the_approved_goes_twice() {
     let desk = Desk::new();
     let file = desk.project.join(".claude/settings.local.json");

@@ -99,6 +99,43 @@ fn parts_of_the_old_way_that_are_lost_are_named_and_kept_also_by_a_dry_run_befor
 }
 
 #[test]
+fn what_says_another_way_or_an_agent_that_no_program_has_is_named_and_kept_each_time() {
+    let url = "http://localhost:7331/sse?agent=${RELAY_AGENT:-}";
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    for (entry, lost) in [
+        (
+            json!({"type": "sse", "url": url, "env": {"RELAY_AGENT": "dev-a"}}),
+            "env",
+        ),
+        (
+            json!({"type": "stdio", "command": "relay", "args": ["mcp"], "url": "http://localhost:7331/sse?agent=dev-b"}),
+            "url",
+        ),
+        (
+            json!({"type": "sse", "url": url, "command": "relay", "args": ["mcp", "--agent", "dev-c"]}),
+            "command, args",
+        ),
+    ] {
+        let text = json!({"mcpServers": {"relay": entry}}).to_string();
+        desk.write(&file, &text);
+        let done = desk
+            .relay(&["install", "--editor", "claude", "--no-hooks"])
+            .assert()
+            .code(0);
+        let told = String::from_utf8_lossy(&done.get_output().stdout).into_owned();
+        let told = told.lines().find(|line| line.contains("changed")).expect("it is");
+        assert!(
+            told.ends_with(&format!("; no longer in relay's entry: {lost}")),
+            "{told}"
+        );
+        let kept = told.split("; as it was: ").nth(1).expect("it is kept");
+        let kept = kept.split("; ").next().expect("a path");
+        assert_eq!(fs::read_to_string(kept).expect("it is there"), text);
+    }
+}
+
+#[test]
 fn comments_in_an_entry_that_is_written_anew_are_told_of() {
     let desk = Desk::new();
     let file = desk.project.join("opencode.jsonc");

@@ -436,3 +436,24 @@ fn of_a_file_that_its_owner_has_put_back_uninstall_takes_and_says_nothing() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
     assert!(desk.backup(&file).exists());
 }
+
+#[test]
+fn what_looks_like_this_machine_and_is_the_user_of_another_one_is_not_relays() {
+    for address in [
+        "http://localhost:7331@there.example/mcp?agent=dev-a",
+        "http://127.0.0.1:7331\\@there.example/mcp?agent=dev-a",
+    ] {
+        let desk = Desk::new();
+        let file = desk.project.join(".mcp.json");
+        let entry = json!({"type": "http", "url": address, "headers": {"Authorization": "Bearer theirs"}});
+        desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+        let before = desk.files();
+        desk.relay(&["uninstall", "--editor", "claude"]).assert().code(3);
+        assert_eq!(desk.files(), before, "{address}");
+        desk.relay(&["install", "--editor", "claude", "--no-hooks"])
+            .assert()
+            .code(0)
+            .stdout(contains("headers"));
+        assert_eq!(desk.json(&file)["mcpServers"]["relay"]["headers"], Value::Null);
+    }
+}
