@@ -440,7 +440,7 @@ mod diagnostics {
             );
             assert!(told.ends_with(&line) && told.lines().count() == 1, "{told}");
         }
-        for asked in ["", "off", "relay=warn, rmcp=off", "error,relay[call]=warn"] {
+        for asked in ["", "off", "relay=warn,rmcp=off", "error,relay[call]=warn"] {
             assert_eq!(Relay::start_with(&[], &[("RELAY_LOG", asked)]).into_stderr(), "");
         }
     }

@@ -161,15 +161,18 @@ fn an_entry_that_its_editor_does_not_take_is_told_with_what_writes_it_anew() {
     // What install does not take apart.
     for text in [
         format!("[mcp_servers]\nrelay = {{ command = 'relay', args = ['mcp'], url = '{url}' }}\n"),
-        format!("mcp_servers.relay.command = 'relay'\nmcp_servers.relay.url = '{url}'\n"),
+        format!(
+            "mcp_servers.relay.command = 'relay'\nmcp_servers.relay.args = ['mcp']\nmcp_servers.relay.url = '{url}'\n"
+        ),
     ] {
         desk.write(&codex, &text);
         let line = format!(
             "{}: it has both a command and an address; take it out of the file, and write it anew by: {RELAY} install --editor codex",
             codex.display()
         );
-        let said = report(&desk, "codex", 1)["to_do"][0].to_string();
-        assert!(said.contains(&line), "{said}");
+        let said = report(&desk, "codex", 1);
+        let to_do = said["to_do"].as_array().expect("a list");
+        assert!(to_do.contains(&json!(line)), "{said}");
     }
     for (text, flaw) in [
         (
