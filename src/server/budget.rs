@@ -1,6 +1,6 @@
 //! What waits for clients to take it, in bytes: the answers and frames of all connections share one budget.
 //!
-//! Nobody waits for it. When it is used up, a connection is cut: of those whose clients have taken nothing for a while the one for which most
+//! Nobody waits for it. When it is used up, a connection is cut: of those whose clients have taken nothing whole for a while the one for which most
 //! waits, and where all take what they are given, of these. What was handed over in it comes back, and all others go on as if it had never
 //! been there. Knows bytes, and nothing of what they say.
 
@@ -43,7 +43,7 @@ struct Holding {
     own: AtomicUsize,
     /// What it shares with others.
     shared: AtomicUsize,
-    /// When its client last took something, or something began to wait for it, in milliseconds; told only where it counts.
+    /// When its client last took something whole, or something began to wait for it, in milliseconds; told only where it counts.
     taken_ms: AtomicU64,
     cut: CancellationToken,
 }
@@ -58,9 +58,12 @@ impl Holding {
         Duration::from_millis(now_ms.saturating_sub(taken_ms)) >= STALLED
     }
 
-    fn bytes(&self) -> Option<usize> {
-        let own = self.own.load(Ordering::Relaxed);
-        (own != CUT).then(|| own + self.shared.load(Ordering::Relaxed))
+    /// How much of the budget it uses up; nothing once it was cut.
+    fn weight(&self, budget: &Budget) -> usize {
+        match self.own.load(Ordering::Relaxed) {
+            CUT => 0,
+            own => budget.counted(own) + self.shared.load(Ordering::Relaxed),
+        }
     }
 
     /// Tells whether it was cut, and has not let go yet of what it shares.
@@ -140,9 +143,10 @@ impl Budget {
         }
         let now_ms = self.now_ms();
         let all = accounts.open.values();
-        let holding = all.filter(|holding| holding.bytes() > Some(0));
-        let Some(holding) = holding.max_by_key(|holding| (holding.is_stalled(now_ms), holding.bytes()))
-        else {
+        let weighed = all.map(|holding| (holding, holding.weight(self)));
+        let weighed = weighed.filter(|(_, weight)| *weight > 0);
+        let first = weighed.max_by_key(|(holding, weight)| (holding.is_stalled(now_ms), *weight));
+        let Some((holding, _)) = first else {
             return false;
         };
         let own = holding.own.swap(CUT, Ordering::Relaxed);
@@ -156,7 +160,7 @@ impl Budget {
         drop(accounts);
         tracing::warn!(
             bytes,
-            "the client that leaves most unread was disconnected: all that waits is too much"
+            "a client that leaves much unread was disconnected: all that waits is too much"
         );
         true
     }
@@ -374,6 +378,19 @@ mod tests {
         let more = reader.charge(10);
         assert!(is_cut(&slower) && !is_cut(&shares) && !is_cut(&reader));
         drop((one, two, frame, most, more));
+        assert_eq!(bytes(&budget), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_no_more_than_is_free_is_not_cut_whatever_others_have() {
+        let budget = Budget::new(100, 10);
+        let [small, reader, large] = [(); 3].map(|()| budget.open());
+        let few = small.charge(10);
+        tokio::time::advance(STALLED).await;
+        let [much, most] = [reader.charge(50), large.charge(80)];
+        let are_cut = [&small, &reader, &large].map(|account| account.cut().is_cancelled());
+        assert_eq!(are_cut, [false, false, true]);
+        drop((few, much, most));
         assert_eq!(bytes(&budget), 0);
     }
 

@@ -158,7 +158,7 @@ pub const SESSION_EVENTS_SHOWN_MAX: usize = 500;
 
 // What waits for clients.
 
-/// Most bytes of all answers and frames together that wait for their clients to take them. Of more, the connection that holds most is cut: some
+/// Most bytes of all answers and frames together that wait for their clients to take them. Of more, connections are cut: some
 /// twenty of the largest messages in JSON, and far more than all ordinary clients together leave unread.
 pub const WAITING_BYTES_MAX: usize = 128 * 1024 * 1024;
 

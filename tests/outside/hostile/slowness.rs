@@ -270,7 +270,7 @@ fn what_waits_in_events_of_answers_that_came_late_is_counted() {
     until("some have been cut", || roles.iter().any(is_cut));
     drop(slow);
     let said = relay.into_stderr();
-    assert!(said.contains("leaves most unread was disconnected"), "{said}");
+    assert!(said.contains("leaves much unread was disconnected"), "{said}");
 }
 
 #[test]
