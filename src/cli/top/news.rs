@@ -151,10 +151,15 @@ impl Step {
         }
     }
 
+    /// What becomes of one's delivery by what is handed on to it: who has not read its own copy yet gets no other.
+    pub fn of_heir(known: Option<Self>) -> Self {
+        known.filter(|step| step.is_open()).unwrap_or(Self::Waits)
+    }
+
     /// Reads a step of a trace; none if it says nothing of how far a delivery has come.
     fn of_trace(step: &str) -> Option<Self> {
         Some(match step {
-            "queued" | "undone" | "asked_again" | "allowed" | "handed_on" => Self::Waits,
+            "queued" | "undone" | "asked_again" | "allowed" => Self::Waits,
             "held" => Self::Held,
             "dropped" => Self::Dropped,
             "deferred" => Self::Deferred,
@@ -210,8 +215,9 @@ impl Traced {
         for Told { agent, step, from } in told {
             if step == "handed_on" {
                 steps.insert(from.unwrap_or_default(), Step::HandedOn);
-            }
-            if let Some(step) = Step::of_trace(&step) {
+                let step = Step::of_heir(steps.get(&agent).copied());
+                steps.insert(agent, step);
+            } else if let Some(step) = Step::of_trace(&step) {
                 steps.insert(agent, step);
             }
         }
@@ -504,7 +510,6 @@ mod tests {
             ("undone", Some(Step::Waits)),
             ("asked_again", Some(Step::Waits)),
             ("allowed", Some(Step::Waits)),
-            ("handed_on", Some(Step::Waits)),
             ("held", Some(Step::Held)),
             ("dropped", Some(Step::Dropped)),
             ("deferred", Some(Step::Deferred)),
@@ -531,13 +536,18 @@ mod tests {
         assert_eq!(event(&handed_on.to_string()), Some((Some(8), Some(expected))));
         let steps = json!({"steps": [
             {"agent": "w1", "step": "queued", "from": "dev-a"}, {"agent": "dev-b", "step": "queued", "from": "dev-a"},
-            {"agent": "pm", "step": "handed_on", "from": "w1"},
+            {"agent": "pm", "step": "handed_on", "from": "w1"}, {"agent": "dev-c", "step": "held"},
+            {"agent": "dev-c", "step": "handed_on", "from": "w2"}, {"agent": "dev-d", "step": "delivered"},
+            {"agent": "dev-d", "step": "handed_on", "from": "w2"},
         ]});
         let traced = Traced::of(steps.to_string().as_bytes(), String::new()).expect("a trace");
         let expected = [
             ("dev-b", Step::Waits),
+            ("dev-c", Step::Held),
+            ("dev-d", Step::Waits),
             ("pm", Step::Waits),
             ("w1", Step::HandedOn),
+            ("w2", Step::HandedOn),
         ];
         let expected = expected.map(|(agent, step)| (agent.to_owned(), step));
         assert_eq!(traced.steps, expected.into());

@@ -185,8 +185,8 @@ impl Stream {
         };
         if let What::Message { steps, .. } = &mut entry.what {
             steps.insert(from.to_owned(), Step::HandedOn);
-            // Whoever has it by another way may be further with it.
-            steps.entry(to.to_owned()).or_insert(Step::Waits);
+            let step = Step::of_heir(steps.get(to).copied());
+            steps.insert(to.to_owned(), step);
             entry.is_shown = self.filter.shows(&entry.what);
         }
     }
