@@ -192,7 +192,7 @@ impl Engine {
             self.goes_offline(agent);
         }
         self.tell_of_status(agent, before, step);
-        self.is_kept_no_more(agent, step.now);
+        self.is_kept_no_more(agent, lasts, step.now);
     }
 
     /// Finds those for whom a session has spoken last, and whether each is there.
@@ -217,10 +217,10 @@ impl Engine {
     }
 
     /// Has a transient agent go that has no sessions, unless it is a worker that lives: that goes once it has ended.
-    pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, now: Timestamp) {
+    pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, has_left: bool, now: Timestamp) {
         let state = &self.agents[agent];
         if self.may_go(agent) && state.leaves_at.is_none() {
-            let rests = state.client.is_some() && !state.has_left;
+            let rests = state.client.is_some() && !has_left;
             let lasts_ms = if rests { UNNAMED_MS } else { TRANSIENT_MS };
             self.agent_mut(agent).rests = rests;
             self.leave_at(agent, now.plus_millis(lasts_ms));

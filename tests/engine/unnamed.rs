@@ -181,6 +181,22 @@ fn the_connections_of_a_client_have_one_name_also_when_none_is_open_for_a_while(
     assert_eq!(own_name(&mut relay, late), None);
 }
 
+#[test]
+fn a_stream_that_spoke_for_a_client_s_agent_takes_nothing_of_its_hour_along() {
+    let mut relay = Relay::told();
+    comes(&mut relay, FIRST, Carrier::Exchange);
+    says(&mut relay, FIRST, "x");
+    assert_eq!(needs_one(&mut relay, FIRST, 1), Ok(()));
+    let other = SessionId(30);
+    relay.open(other, Carrier::Stream, None);
+    relay.call(other, 2, look(NAMES[0]));
+    relay.close(other, Ending::Orderly);
+    relay.close(FIRST, Ending::Orderly);
+    relay.events();
+    relay.timeout_at(UNNAMED_MS - 1);
+    assert_eq!(relay.events(), []);
+}
+
 /// Its mail would be read by nobody.
 #[test]
 fn a_client_that_would_not_be_known_again_is_given_no_name() {

@@ -286,7 +286,7 @@ impl Engine {
         if leaves_nothing {
             self.goes_at_once(&agent, step.now);
         } else {
-            self.is_kept_no_more(&agent, step.now);
+            self.is_kept_no_more(&agent, true, step.now);
         }
     }
 
