@@ -245,10 +245,12 @@ fn install(args: &Install) -> Result<End, InstallError> {
             if let Some((path, members)) = &unapproved
                 && wanted.listed.contains(&APPROVED)
             {
+                if !plan::is_named(&target, &APPROVED) {
+                    wanted.listed.retain(|listed| *listed != APPROVED);
+                }
                 let does = if settings::approve(&directories) {
                     "starts relay without asking you"
                 } else {
-                    wanted.listed.retain(|listed| *listed != APPROVED);
                     "asks you before it starts relay"
                 };
                 say(&format!(

@@ -105,6 +105,15 @@ pub fn server_there(target: &Target) -> Option<Json> {
     target.content.parts(&whole.text).ok()?.server
 }
 
+/// Tells whether relay is named in an array in a file. In what cannot be read it is not.
+pub fn is_named(target: &Target, listed: &Listed) -> bool {
+    let Ok(Some(whole)) = file::read(&target.path) else {
+        return false;
+    };
+    let parts = target.content.parts(&whole.text);
+    parts.is_ok_and(|parts| parts.listed.contains(listed))
+}
+
 /// Tells whether there is an entry of relay's name among the servers in a file that leads to another program.
 pub fn has_other_server(target: &Target) -> bool {
     server_there(target).is_some_and(|server| !is_relays(&server, target.editor.id))

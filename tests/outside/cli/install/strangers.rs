@@ -173,6 +173,15 @@ fn an_approval_that_came_with_the_entry_is_told_of_whichever_file_has_it() {
                 .assert()
                 .code(0)
                 .stderr(contains(format!("Claude Code {does}: ")));
+            // What the repository says is not taken over into what its person says.
+            let own = desk.project.join(".claude/settings.local.json");
+            let before = &approval["enabledMcpjsonServers"];
+            let expected = if root.join(place) == own {
+                before
+            } else {
+                &Value::Null
+            };
+            assert_eq!(desk.json(&own)["enabledMcpjsonServers"], *expected);
         }
     }
 }
