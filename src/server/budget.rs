@@ -365,7 +365,7 @@ mod tests {
         let budget = Budget::new(100, 10);
         let [stalled, slower, shares, reader] = [(); 4].map(|()| budget.open());
         let [one, two] = [stalled.charge(40), slower.charge(30)];
-        let frame = (budget.charge_once(20), shares.share(20));
+        let frame = (budget.charge_once(15), shares.share(15));
         tokio::time::advance(STALLED).await;
         let is_cut = |account: &Arc<Account>| account.cut().is_cancelled();
         // Each time that it takes a piece it is one that reads.
