@@ -118,31 +118,56 @@ async fn a_stream_in_which_the_relay_does_not_tell_of_all_that_was_asked_for_is_
     assert_eq!(told, expected);
 }
 
-/// A relay that ends each stream as soon as it has said that it will tell of changes, and counts them.
+/// A relay that says that it will tell of changes, ends each stream of them at once, and counts how often it was asked.
 #[derive(Clone, Default)]
-struct Ender(Arc<Mutex<usize>>);
+struct Ender {
+    asked: Arc<Mutex<usize>>,
+    /// It refuses to tell of them from the second time on.
+    refuses: bool,
+}
+
+impl Ender {
+    /// Returns how often it is asked within so many seconds by a bridge whose agent wants to be told.
+    async fn asked_within(self, seconds: u64) -> usize {
+        let settings = Settings {
+            toolsets: "agent-relay".parse().expect("toolsets"),
+            ..settings("127.0.0.1:7331")
+        };
+        let asked = Arc::clone(&self.asked);
+        let mut agent = Agent::start_with(settings, self, ROOM).await;
+        agent.ask(1, "resources/subscribe", &json!({"uri": INBOX})).await;
+        agent.hears(1).await;
+        sleep(Duration::from_secs(seconds)).await;
+        *asked.lock().expect("no test panics there")
+    }
+}
 
 impl Connect for Ender {
     type Connection = Wire;
 
     async fn connect(&self) -> io::Result<Wire> {
-        {
-            let mut count = self.0.lock().expect("no test panics there");
+        let count = {
+            let mut count = self.asked.lock().expect("no test panics there");
             *count += 1;
-            if *count >= 100 {
-                // Time stands still for whoever asks without a rest.
-                return Err(io::ErrorKind::ConnectionRefused.into());
-            }
+            *count
+        };
+        if count >= 100 {
+            // Time stands still for whoever asks without a rest.
+            return Err(io::ErrorKind::ConnectionRefused.into());
         }
+        let (status, kind, body) = if self.refuses && count > 1 {
+            let body = r#"{"error":{"message":"no"}}"#;
+            ("401 Unauthorized", "application/json", body)
+        } else {
+            ("200 OK", "text/event-stream", ACCEPTED)
+        };
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
         let (stream, mut theirs) = duplex(ROOM);
         tokio::spawn(async move {
             let asked = theirs.read(&mut [0; 4096]).await.expect("it is there");
             assert_ne!(asked, 0, "no request");
-            let body = ACCEPTED;
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            );
+            let answer = head + body;
             theirs.write_all(answer.as_bytes()).await.expect("it is taken");
         });
         Ok(Wire {
@@ -156,72 +181,16 @@ impl Connect for Ender {
 
 #[tokio::test(start_paused = true)]
 async fn a_relay_that_ends_each_stream_at_once_is_asked_once_a_second() {
-    let relay = Ender::default();
-    let settings = Settings {
-        toolsets: "agent-relay".parse().expect("toolsets"),
-        ..settings("127.0.0.1:7331")
-    };
-    let mut agent = Agent::start_with(settings, relay.clone(), ROOM).await;
-    agent.ask(1, "resources/subscribe", &json!({"uri": INBOX})).await;
-    agent.hears(1).await;
-    sleep(Duration::from_secs(10)).await;
-    let asked = *relay.0.lock().expect("no test panics there");
+    let asked = Ender::default().asked_within(10).await;
     assert!((9..=12).contains(&asked), "{asked} times in ten seconds");
-}
-
-/// A relay that says once that it will tell of changes, ends that at once, and refuses it from then on; it counts how often it was asked.
-#[derive(Clone, Default)]
-struct Refuser(Arc<Mutex<usize>>);
-
-impl Connect for Refuser {
-    type Connection = Wire;
-
-    async fn connect(&self) -> io::Result<Wire> {
-        let count = {
-            let mut count = self.0.lock().expect("no test panics there");
-            *count += 1;
-            *count
-        };
-        let (stream, mut theirs) = duplex(ROOM);
-        tokio::spawn(async move {
-            let asked = theirs.read(&mut [0; 4096]).await.expect("it is there");
-            assert_ne!(asked, 0, "no request");
-            let (status, kind, body) = match count {
-                1 => ("200 OK", "text/event-stream", ACCEPTED),
-                _ => (
-                    "401 Unauthorized",
-                    "application/json",
-                    r#"{"error":{"message":"no"}}"#,
-                ),
-            };
-            let length = body.len();
-            let head =
-                format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
-            theirs
-                .write_all((head + body).as_bytes())
-                .await
-                .expect("it is taken");
-        });
-        Ok(Wire {
-            stream,
-            number: 1,
-            relay: FakeRelay::default(),
-            breaks_off: AtomicBool::new(true),
-        })
-    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_relay_that_refuses_to_tell_of_changes_is_asked_again_every_five_seconds() {
-    let relay = Refuser::default();
-    let settings = Settings {
-        toolsets: "agent-relay".parse().expect("toolsets"),
-        ..settings("127.0.0.1:7331")
+    let refuser = Ender {
+        refuses: true,
+        ..Ender::default()
     };
-    let mut agent = Agent::start_with(settings, relay.clone(), ROOM).await;
-    agent.ask(1, "resources/subscribe", &json!({"uri": INBOX})).await;
-    agent.hears(1).await;
-    sleep(Duration::from_secs(20)).await;
-    let asked = *relay.0.lock().expect("no test panics there");
+    let asked = refuser.asked_within(20).await;
     assert!((4..=6).contains(&asked), "{asked} times in twenty seconds");
 }

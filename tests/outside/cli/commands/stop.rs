@@ -86,8 +86,8 @@ fn a_process_that_listens_elsewhere_is_left_alone() {
     ask(other.port, &["status"]).assert().code(0);
 }
 
-/// Has `relay stop` ask a port where that process is said to listen, and does not.
-fn is_left_alone(pid: u32) {
+/// Answers as a relay that tells this of its process, at a port that it returns.
+fn answers_as(pid: &Value) -> u16 {
     let health = json!({"name": "relay", "version": "0.1.0", "started_at": "now", "pid": pid}).to_string();
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{health}",
@@ -101,6 +101,12 @@ fn is_left_alone(pid: u32) {
             let _ = stream.write_all(answer.as_bytes());
         }
     });
+    port
+}
+
+/// Has `relay stop` ask a port where that process is said to listen, and does not.
+fn is_left_alone(pid: u32) {
+    let port = answers_as(&json!(pid));
     let said = format!(
         "relay stop: relay on 127.0.0.1:{port} says that it is process {pid}, and no such process of yours listens \
          here; stop it where it runs, as who runs it\n"
@@ -151,20 +157,7 @@ fn a_relay_on_the_other_loopback_address_is_stopped_by_that() {
 #[test]
 fn a_relay_that_tells_no_process_that_could_be_it_is_not_stopped() {
     for pid in [Value::Null, json!(0), json!(1)] {
-        let health =
-            json!({"name": "relay", "version": "0.1.0", "started_at": "now", "pid": pid}).to_string();
-        let answer = format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{health}",
-            health.len()
-        );
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
-        let port = listener.local_addr().expect("it listens").port();
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
-                let _ = stream.write_all(answer.as_bytes());
-            }
-        });
+        let port = answers_as(&pid);
         let said = format!(
             "relay stop: relay 0.1.0 on 127.0.0.1:{port} does not tell its process; end it with Ctrl-C where it runs\n"
         );

@@ -13,9 +13,14 @@ struct Tail {
 impl Tail {
     /// Starts one, and waits until it is connected.
     fn start(relay: &Relay, arguments: &[&str]) -> Self {
+        Self::start_at(relay.port, relay, arguments)
+    }
+
+    /// The same at another port, which leads to that relay.
+    fn start_at(port: u16, relay: &Relay, arguments: &[&str]) -> Self {
         let mut command = relay_command();
         command.arg("tail").args(arguments);
-        command.args(["--port", &relay.port.to_string()]);
+        command.args(["--port", &port.to_string()]);
         let mut process = Process::start(command.stdout(Stdio::piped()));
         let stdout = process.child.stdout.take().expect("it is piped");
         let (sender, lines) = channel();
@@ -30,12 +35,7 @@ impl Tail {
         let mut number = 0;
         until("its first line", || {
             number += 1;
-            ask(
-                relay.port,
-                &["send", "pm", &format!("begin {number}"), "--from", "dev-b"],
-            )
-            .assert()
-            .code(0);
+            say(relay, &format!("begin {number}"));
             let line = tail.lines.recv_timeout(Duration::from_millis(200));
             let is_news = |line: &String| line.contains("started anew");
             assert!(!line.as_ref().is_ok_and(is_news), "it has known no other");
@@ -59,6 +59,12 @@ impl Tail {
         assert!(time.starts_with('[') && time.ends_with("] "), "{line:?}");
         said.to_owned()
     }
+}
+
+fn say(relay: &Relay, text: &str) {
+    ask(relay.port, &["send", "pm", text, "--from", "dev-b"])
+        .assert()
+        .code(0);
 }
 
 #[test]
@@ -182,6 +188,13 @@ fn an_agents_own_shell_is_shown_nothing() {
 /// What is open between relay and those who connect to another port.
 type Open = std::sync::Arc<std::sync::Mutex<Vec<TcpStream>>>;
 
+/// Breaks off all that is passed on.
+fn break_off(open: &Open) {
+    for end in open.lock().expect("nobody panics there").drain(..) {
+        let _gone = end.shutdown(std::net::Shutdown::Both);
+    }
+}
+
 /// Passes on what comes in at a port of its own, which it returns with the ends of all that was passed on.
 fn between(relay: u16) -> (u16, Open) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
@@ -211,23 +224,7 @@ fn between(relay: u16) -> (u16, Open) {
 fn what_comes_while_its_connection_is_broken_is_shown_once_and_nothing_is_shown_again() {
     let relay = told();
     let (port, open) = between(relay.port);
-    let mut command = relay_command();
-    command.args(["tail", "--port", &port.to_string()]);
-    let mut process = Process::start(command.stdout(Stdio::piped()));
-    let stdout = process.child.stdout.take().expect("it is piped");
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        BufReader::new(stdout)
-            .lines()
-            .map_while(Result::ok)
-            .all(|line| sender.send(line).is_ok())
-    });
-    let tail = Tail { process, lines };
-    let say = |text: &str| {
-        ask(relay.port, &["send", "pm", text, "--from", "dev-b"])
-            .assert()
-            .code(0);
-    };
+    let tail = Tail::start_at(port, &relay, &[]);
     let is_shown = |text: &str| {
         let said = tail.said();
         assert!(
@@ -235,20 +232,12 @@ fn what_comes_while_its_connection_is_broken_is_shown_once_and_nothing_is_shown_
             "{said}"
         );
     };
-    let mut number = 0;
-    until("its first line", || {
-        number += 1;
-        say(&format!("begin {number}"));
-        tail.lines.recv_timeout(Duration::from_millis(200)).is_ok()
-    });
-    say("before");
+    say(&relay, "before");
     // A line of the beginning may come late.
     while !tail.line().contains("\"before\"") {}
-    for end in open.lock().expect("nobody panics there").drain(..) {
-        let _gone = end.shutdown(std::net::Shutdown::Both);
-    }
+    break_off(&open);
     for text in ["meanwhile", "afterwards"] {
-        say(text);
+        say(&relay, text);
         is_shown(text);
     }
 }
@@ -298,34 +287,10 @@ fn ahead_of(port: u16) -> (u16, std::sync::Arc<std::sync::atomic::AtomicBool>) {
 fn a_relay_that_counts_from_a_clock_that_was_set_back_is_followed_on() {
     let relay = told();
     let (port, open) = between(relay.port);
-    let mut command = relay_command();
     let (port, is_to_come) = ahead_of(port);
-    command.args(["tail", "--port", &port.to_string()]);
-    let mut process = Process::start(command.stdout(Stdio::piped()));
-    let stdout = process.child.stdout.take().expect("it is piped");
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        BufReader::new(stdout)
-            .lines()
-            .map_while(Result::ok)
-            .all(|line| sender.send(line).is_ok())
-    });
-    let tail = Tail { process, lines };
-    let say = |text: &str| {
-        ask(relay.port, &["send", "pm", text, "--from", "dev-b"])
-            .assert()
-            .code(0);
-    };
-    let mut number = 0;
-    until("its first line", || {
-        number += 1;
-        say(&format!("begin {number}"));
-        tail.lines.recv_timeout(Duration::from_millis(200)).is_ok()
-    });
-    for end in open.lock().expect("nobody panics there").drain(..) {
-        let _gone = end.shutdown(std::net::Shutdown::Both);
-    }
-    say("afterwards");
+    let tail = Tail::start_at(port, &relay, &[]);
+    break_off(&open);
+    say(&relay, "afterwards");
     while !tail.line().contains("[free] \"afterwards\"") {}
     let is_to_come = is_to_come.load(std::sync::atomic::Ordering::Relaxed);
     assert!(!is_to_come, "it has asked for what is behind an event");

@@ -453,35 +453,36 @@ fn another_programs_entry_may_be_switched_off() {
     doctor.stdout(contains("switched off").not());
 }
 
-#[test]
-fn a_group_of_hooks_that_is_there_twice_is_there_once() {
+/// Has an installation find its own hooks as somebody has changed them, and leave them as they were.
+#[track_caller]
+fn are_there_once(change: impl FnOnce(&mut Value)) {
     let desk = Desk::new();
     let settings = desk.project.join(".claude/settings.local.json");
     let install = ["install", "--editor", "claude"];
     desk.relay(&install).assert().code(0);
     let installed = desk.json(&settings);
-    let mut doubled = installed.clone();
-    let groups = doubled["hooks"]["SessionStart"].as_array_mut().expect("groups");
-    groups.insert(0, groups[0].clone());
-    desk.write(&settings, &doubled.to_string());
+    let mut changed = installed.clone();
+    change(&mut changed["hooks"]);
+    assert_ne!(changed, installed);
+    desk.write(&settings, &changed.to_string());
     desk.relay(&install).assert().code(0);
     assert_eq!(desk.json(&settings)["hooks"], installed["hooks"]);
 }
 
 #[test]
+fn a_group_of_hooks_that_is_there_twice_is_there_once() {
+    are_there_once(|hooks| {
+        let groups = hooks["SessionStart"].as_array_mut().expect("groups");
+        groups.insert(0, groups[0].clone());
+    });
+}
+
+#[test]
 fn a_hook_that_is_there_twice_in_its_group_is_there_once() {
-    let desk = Desk::new();
-    let settings = desk.project.join(".claude/settings.local.json");
-    let install = ["install", "--editor", "claude"];
-    desk.relay(&install).assert().code(0);
-    let installed = desk.json(&settings);
-    let mut doubled = installed.clone();
-    let group = &mut doubled["hooks"]["PostToolUse"][0]["hooks"];
-    let hook = group[0].clone();
-    group.as_array_mut().expect("hooks").push(hook);
-    desk.write(&settings, &doubled.to_string());
-    desk.relay(&install).assert().code(0);
-    assert_eq!(desk.json(&settings)["hooks"], installed["hooks"]);
+    are_there_once(|hooks| {
+        let group = hooks["PostToolUse"][0]["hooks"].as_array_mut().expect("hooks");
+        group.push(group[0].clone());
+    });
 }
 
 #[test]
