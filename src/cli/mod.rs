@@ -42,6 +42,7 @@ mod show;
 mod socket;
 mod spawn;
 mod status;
+mod stdin;
 mod stop;
 mod stops;
 mod table;

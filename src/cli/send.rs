@@ -1,6 +1,6 @@
 //! `relay send`: a message from the command line.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::client::{At, Client, ClientError};
 use super::messages::{json_line, write_stdout};
 use super::person::{NotThePerson, require_person};
-use super::{End, Failure, block_on, say};
+use super::{End, Failure, block_on, say, stdin};
 use crate::engine::handling::Mode;
 use crate::engine::limits::Bounds;
 use crate::engine::{Kind, PERSON, shown};
@@ -151,14 +151,7 @@ pub(super) fn body(words: &[String]) -> Result<String, SendError> {
 /// Reads a message, without the line break at its end that most programs write.
 fn from_stdin() -> Result<String, SendError> {
     let bytes_max = Bounds::default().body_bytes_max;
-    let mut body = Vec::new();
-    // One line break more than fits, and one byte to see that there is more.
-    let limit = bytes_max + 3;
-    io::stdin().lock().take(limit as u64).read_to_end(&mut body)?;
-    if body.len() == limit {
-        return Err(SendError::TooLong { bytes_max });
-    }
-    let mut body = String::from_utf8(body).map_err(io::Error::other)?;
+    let mut body = stdin::text(bytes_max)?.ok_or(SendError::TooLong { bytes_max })?;
     if body.ends_with('\n') {
         body.pop();
         if body.ends_with('\r') {

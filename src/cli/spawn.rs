@@ -1,6 +1,6 @@
 //! `relay spawn`: starts an agent as a worker of the person's, and answers once it runs.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::client::{At, Client, ClientError};
 use super::messages::{json_line, write_stdout};
 use super::person::{NotThePerson, require_person};
-use super::{End, Failure, block_on};
+use super::{End, Failure, block_on, stdin};
 use crate::engine::limits::{TASK_BYTES_MAX, WORKER_START_MS};
 use crate::terminal::visible;
 
@@ -146,19 +146,11 @@ pub fn run(args: &Spawn) -> Result<End, Failure> {
 
 /// Reads a task, without the space at its end.
 fn from_stdin() -> Result<String, SpawnError> {
-    let stdin = io::stdin();
-    if stdin.is_terminal() {
+    if io::stdin().is_terminal() {
         return Err(SpawnError::NoTask);
     }
-    let mut task = Vec::new();
-    // More than fits with a line break of any kind behind it, to see that there is more.
-    let limit = TASK_BYTES_MAX + 3;
-    let read = stdin.lock().take(limit as u64).read_to_end(&mut task);
-    read.map_err(SpawnError::Stdin)?;
-    if task.len() == limit {
-        return Err(SpawnError::TooLong);
-    }
-    let task = String::from_utf8(task).map_err(|error| SpawnError::Stdin(io::Error::other(error)))?;
+    let task = stdin::text(TASK_BYTES_MAX).map_err(SpawnError::Stdin)?;
+    let task = task.ok_or(SpawnError::TooLong)?;
     let task = task.trim_end();
     if task.len() > TASK_BYTES_MAX {
         return Err(SpawnError::TooLong);
