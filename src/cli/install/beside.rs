@@ -60,14 +60,7 @@ fn of_claude(directories: &Directories, own: Option<&Path>) -> Option<Beside> {
     let projects = directories.project.join(scopes::FILE);
     let (place, remove) = match known.scope {
         Scope::User => return None,
-        Scope::Project
-            if [known.file.as_path()]
-                .into_iter()
-                .chain(own)
-                .any(|file| file == projects) =>
-        {
-            return None;
-        }
+        Scope::Project if known.file == projects || own == Some(projects.as_path()) => return None,
         Scope::Project => (member, None),
         Scope::Local => (
             format!("{member} of this project's local scope"),

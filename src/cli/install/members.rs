@@ -326,7 +326,7 @@ pub fn same_beside_way(entry: &Json, other: &Json) -> bool {
 
 /// Returns the members by which an entry says another way to its server than the one that its editor takes, as far as they are not in the one
 /// that takes its place.
-pub fn of_other_way(new: &Json, old: &Json, editor: Id) -> impl Iterator<Item = String> {
+pub fn of_other_way(new: &Json, old: &Json, editor: Id) -> Vec<String> {
     let of_command = ["command", "args"];
     let others = match Way::of(old, editor) {
         Some(Way::Command) => ADDRESSES.as_slice(),
@@ -334,12 +334,8 @@ pub fn of_other_way(new: &Json, old: &Json, editor: Id) -> impl Iterator<Item = 
         None => &[],
     };
     let is_gone = |key: &&&str| old.get(key).is_some() && new.get(key) != old.get(key);
-    let gone: Vec<String> = others
-        .iter()
-        .filter(is_gone)
-        .map(|key| (*key).to_owned())
-        .collect();
-    gone.into_iter()
+    let gone = others.iter().filter(is_gone);
+    gone.map(|key| (*key).to_owned()).collect()
 }
 
 /// Returns the members beside how relay is reached that are in an entry and not, or not whole, in the one that takes its place.

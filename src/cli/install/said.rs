@@ -330,11 +330,11 @@ pub fn is_agent_alone(new: &Json, old: &Json, environment: &Json, editor: Id) ->
     is_alone
         && is_relays(old, editor)
         && keeps_agent(new, old, editor)
-        && keeps(new, old, environment, editor)
+        && keeps_agent_beside_address(new, old, environment, editor)
 }
 
 /// Tells whether the agent in an environment that stands beside an address, where no program has it, is that of the new entry.
-fn keeps(new: &Json, old: &Json, environment: &Json, editor: Id) -> bool {
+fn keeps_agent_beside_address(new: &Json, old: &Json, environment: &Json, editor: Id) -> bool {
     if Way::of(old, editor) == Some(Way::Command) {
         return true;
     }
