@@ -102,9 +102,9 @@ impl Handling {
         }
     }
 
-    /// Reads it from a frame, which has it whole only where it says more than the mode on the wire.
-    pub(crate) fn read(frame: &Value) -> Self {
-        let said = &frame["handling"];
+    /// Reads it from what relay adds to a frame, which has it whole only where it says more than the mode on the wire.
+    pub(crate) fn read(frame: &Value, added: &Value) -> Self {
+        let said = &added["handling"];
         let mut known = DeliveryMode::ALL.into_iter();
         let named = |mode: &DeliveryMode| said["mode"] == mode.word();
         let mode = known.find(named).unwrap_or(match frame["mode"].as_str() {

@@ -344,27 +344,28 @@ fn arrived(frame: &Value, connection: u64) -> Option<Arrived> {
     } else {
         data
     };
+    let (metadata, added) = metadata(&of_whom["metadata"]);
     let message = RelayMessage {
         id: said(&frame["msg_id"])?,
         from: said(&data["from_name"])?,
         channel: said(&data["channel_name"]),
         thread: said(&data["thread_id"]),
         text: said(&data["text"])?,
-        metadata: of_whom["metadata"].clone(),
+        metadata,
         created_at: said(&data["created_at"])?,
     };
     let Handling {
         mode,
         priority,
         deadline,
-    } = Handling::read(frame);
+    } = Handling::read(frame, &added);
     let context = MessageContext {
         id: said(&frame["delivery_id"])?,
         mode,
         priority,
         deadline,
         reason,
-        redelivered: frame["redelivered"] == true,
+        redelivered: added["redelivered"] == true,
         attempts: 0,
     };
     Some(Arrived {
@@ -373,4 +374,44 @@ fn arrived(frame: &Value, connection: u64) -> Option<Arrived> {
         message,
         context,
     })
+}
+
+/// Takes what relay adds to the metadata of a message out of what its sender gave. Both are null where there is nothing.
+fn metadata(shown: &Value) -> (Value, Value) {
+    let Some(shown) = shown.as_object() else {
+        return (Value::Null, Value::Null);
+    };
+    let mut given = shown.clone();
+    let added = given.remove("relay").unwrap_or_default();
+    let given = if given.is_empty() {
+        Value::Null
+    } else {
+        given.into()
+    };
+    (given, added)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_relay_adds_is_no_metadata_of_the_sender_s() {
+        for (shown, given, added) in [
+            (json!(null), json!(null), json!(null)),
+            (json!({"a": 1}), json!({"a": 1}), json!(null)),
+            (
+                json!({"a": 1, "relay": {"redelivered": true}}),
+                json!({"a": 1}),
+                json!({"redelivered": true}),
+            ),
+            (
+                json!({"relay": {"redelivered": true}}),
+                json!(null),
+                json!({"redelivered": true}),
+            ),
+        ] {
+            assert_eq!(metadata(&shown), (given, added), "{shown}");
+        }
+    }
 }

@@ -102,6 +102,12 @@ pub struct Shown {
     pub at_ms: u64,
 }
 
+/// Tells whether what is delivered is said to have come before: in the data of a frame, or in that of what is pushed.
+pub fn is_redelivered(data: &Value) -> bool {
+    let metadata = |of: &Value| of["metadata"]["relay"]["redelivered"] == true;
+    metadata(data) || metadata(&data["message"])
+}
+
 /// What a node for several agents was told of the numbers of one of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbered {

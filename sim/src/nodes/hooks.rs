@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::sleep;
 use turmoil::net::{TcpListener, TcpStream};
 
-use super::history::{Log, Shown};
+use super::history::{Log, Shown, is_redelivered};
 use super::plan::{Fate, fate_of, node_name, number_of};
 use crate::client::now_ms;
 use crate::marks::Marks;
@@ -131,7 +131,7 @@ impl Hook {
             process: self.process,
             text: text(&pushed["data"]["text"]),
             delivery,
-            redelivered: pushed["redelivered"] == true,
+            redelivered: is_redelivered(&pushed["data"]),
             attempts: before,
             at_ms: now_ms(),
         };

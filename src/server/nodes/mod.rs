@@ -5,6 +5,7 @@
 
 mod incoming;
 pub(super) mod invocations;
+mod metadata;
 mod outgoing;
 mod pushed;
 

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{agent_id, conversation_id, delivery_id, invocations};
+use super::{agent_id, conversation_id, delivery_id, invocations, metadata};
 use crate::engine::actions::HandlerView;
-use crate::engine::handling::{Handling, Mode, Priority};
+use crate::engine::handling::Mode;
 use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::{BindingView, NodeView};
 use crate::engine::{AgentName, Delivery, Frame, Message, News, ResolvedBy, Told};
@@ -52,7 +52,7 @@ pub fn binding(view: &BindingView) -> Value {
     })
 }
 
-/// A frame on the wire.
+/// A frame on the wire. The published parser of `@relaycast/types` takes no other fields than these.
 #[derive(Serialize)]
 struct Deliver<'a> {
     v: u8,
@@ -63,18 +63,7 @@ struct Deliver<'a> {
     msg_id: String,
     seq: u64,
     mode: &'static str,
-    /// Only where there is more to say than most messages do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    handling: Option<Value>,
-    /// Only where it is true: the frame, or a reply with what is in it, may have arrived before.
-    #[serde(skip_serializing_if = "is_false")]
-    redelivered: bool,
     payload: Payload<'a>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[derive(Serialize)]
@@ -143,24 +132,6 @@ pub fn wire_mode(mode: Mode) -> &'static str {
     known.unwrap_or(&WIRE_MODES[0]).0
 }
 
-/// Shows how a message is to be brought, if there is more to say than that most are.
-pub(super) fn handling(delivery: &Delivery) -> Option<Value> {
-    let mode = delivery.mode;
-    let Handling {
-        mode: _,
-        priority,
-        deadline,
-    } = delivery.message.handling();
-    let says_more = mode != Mode::default() || priority != Priority::default() || deadline.is_some();
-    says_more.then(|| {
-        json!({
-            "mode": mode.as_str(),
-            "priority": priority.as_str(),
-            "deadline": deadline.map(|at| at.to_string()),
-        })
-    })
-}
-
 /// Writes a frame.
 pub fn deliver(frame: &Frame) -> String {
     let Frame {
@@ -180,8 +151,6 @@ pub fn deliver(frame: &Frame) -> String {
         msg_id: message.id.to_string(),
         seq: *number,
         mode: wire_mode(delivery.mode),
-        handling: handling(delivery),
-        redelivered: delivery.redelivered,
         payload: Payload { r#type, data },
     };
     serde_json::to_string(&deliver).expect("it is plain data")
@@ -384,11 +353,7 @@ pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
 pub(super) fn data<'a>(agent: &'a AgentName, delivery: &'a Delivery) -> (&'static str, Data<'a>) {
     let message = &*delivery.message;
     let from_name = message.from.seen_from(agent.project()).into_owned();
-    let metadata = message
-        .context
-        .as_ref()
-        .and_then(|context| context.metadata.as_deref());
-    let metadata = metadata.and_then(|metadata| serde_json::from_str(metadata).ok());
+    let metadata = metadata::shown(delivery);
     let (id, created_at) = (message.id.to_string(), message.ts.to_string());
     let text = message.body.as_str();
     let by = message.to.by();

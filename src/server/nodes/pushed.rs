@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::outgoing::{data, handling, parts, wire_mode};
+use super::outgoing::{data, parts, wire_mode};
 use super::{agent_id, delivery_id, invocations};
 use crate::engine::actions::HandlerView;
 use crate::engine::invocations::InvocationView;
@@ -35,7 +35,7 @@ pub fn pushed_frame(frame: &Frame, now: Timestamp) -> PushBody {
     let message = &delivery.message;
     let (event, data) = data(agent, delivery);
     let id = delivery_id(message, agent);
-    let mut json = json!({
+    let json = json!({
         "type": event,
         "workspace_id": workspace_id(agent),
         "delivery_id": id,
@@ -47,12 +47,6 @@ pub fn pushed_frame(frame: &Frame, now: Timestamp) -> PushBody {
         "timestamp": now.to_string(),
         "data": data,
     });
-    if let Some(handling) = handling(delivery) {
-        json["handling"] = handling;
-    }
-    if delivery.redelivered {
-        json["redelivered"] = true.into();
-    }
     body(event, Some(id.clone()), id, now, &json)
 }
 

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 import { atEnd, freePort } from '../../clients/support/process.js';
+import { refusedBy } from './parser.js';
 
 export class Proxy {
   static async start(t, relay) {
@@ -22,6 +23,8 @@ export class Proxy {
     this.answers = [];
     /** The frames of deliveries that relay sent, in that order: `{ connection, frame }`. */
     this.delivered = [];
+    /** What the published parser has against frames that relay sent. */
+    this.refusedFrames = [];
     /** How often a node's connection was made. */
     this.connections = 0;
     /** Says of a frame of relay's whether it gets lost. */
@@ -89,6 +92,8 @@ export class Proxy {
     let connection;
     const pass = (bytes) => {
       for (const { raw, frame } of frames.take(bytes)) {
+        const refused = frame && refusedBy(frame);
+        if (refused) this.refusedFrames.push(refused);
         if (frame?.type === 'deliver') this.delivered.push({ connection, frame });
         if (!frame || !this.loses(frame)) socket.write(raw);
       }

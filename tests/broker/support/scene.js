@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { Relay, relayBin, relayEnv, run } from '../../clients/support/process.js';
 import { Broker, until } from './broker.js';
+import { added } from './parser.js';
 import { Proxy } from './proxy.js';
 
 /** What the broker always asks and relay does not carry out. docs/DELIVERY.md says what comes of it. */
@@ -99,6 +100,7 @@ export class Scene {
 
   /** What the broker lists is what may be, and it listed `again` frames as duplicates at the most. */
   async listsNothingWrong({ again = 0 } = {}) {
+    assert.deepEqual(this.proxy.refusedFrames, []);
     const listing = await this.broker.listing();
     const { decisions, dispositions, socket, frames, acks } = listing;
     const seen = {
@@ -176,7 +178,7 @@ export class Scene {
       if (before !== undefined) assert.equal(frame.seq, before + 1, 'a number was left out');
       assert.ok(frame.seq <= highest + 1, `${frame.seq} comes after ${highest}`);
       if (frame.seq <= highest) {
-        assert.equal(frame.redelivered, true, `${frame.seq} comes again unmarked`);
+        assert.equal(added(frame).redelivered, true, `${frame.seq} comes again unmarked`);
         again += 1;
       }
       last.set(connection, frame.seq);

@@ -2,7 +2,7 @@
 
 use chrono::{SecondsFormat, Utc};
 
-use super::node::Node;
+use super::node::{Node, added};
 use super::*;
 
 /// A moment so many milliseconds from now.
@@ -57,7 +57,7 @@ fn a_node_is_told_the_mode_in_its_own_words_and_in_full_where_there_is_more_to_s
         assert_eq!(frame["mode"], wire, "{given}");
         assert_eq!(frame["payload"]["data"]["injection_mode"], wire);
         let expected = json!({"mode": mode, "priority": priority, "deadline": given["deadline"]});
-        assert_eq!(frame["handling"], expected);
+        assert_eq!(added(&frame["payload"]["data"])["handling"], expected);
     }
     for given in [
         json!({}),
@@ -67,7 +67,8 @@ fn a_node_is_told_the_mode_in_its_own_words_and_in_full_where_there_is_more_to_s
         world.brings("x", &given);
         node.hear();
         let frame = node.hear();
-        assert_eq!((&frame["mode"], frame.get("handling")), (&json!("wait"), None));
+        let metadata = &frame["payload"]["data"]["message"]["metadata"];
+        assert_eq!((&frame["mode"], metadata), (&json!("wait"), &Value::Null));
     }
 }
 
@@ -146,11 +147,17 @@ fn messages_to_channels_and_replies_are_brought_so_too() {
     let urgent = json!({"text": "x", "priority": "urgent"});
     let sent = world.done("/v1/channels/ops/messages", &world.alice, &urgent);
     node.hear();
-    assert_eq!(node.hear()["handling"]["priority"], "urgent");
+    assert_eq!(
+        added(&node.hear()["payload"]["data"])["handling"]["priority"],
+        "urgent"
+    );
     let id = sent["id"].as_str().expect("an id");
     world.done(&format!("/v1/messages/{id}/replies"), &world.alice, &urgent);
     node.hear();
-    assert_eq!(node.hear()["handling"]["priority"], "urgent");
+    assert_eq!(
+        added(&node.hear()["payload"]["data"])["handling"]["priority"],
+        "urgent"
+    );
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Node {
             .as_str()
             .expect("a text")
             .to_owned();
-        let again = frame.get("redelivered").is_some();
+        let again = added(&frame["payload"]["data"])["redelivered"] == true;
         (frame["seq"].as_u64().expect("a number"), text, again)
     }
 
@@ -142,6 +142,17 @@ impl Node {
             }
         }
     }
+}
+
+/// Returns what relay adds to the metadata of what is delivered, in a frame or to a web hook; null if nothing.
+pub fn added(data: &Value) -> &Value {
+    let of_direct = &data["message"]["metadata"];
+    let metadata = if of_direct.is_null() {
+        &data["metadata"]
+    } else {
+        of_direct
+    };
+    &metadata["relay"]
 }
 
 /// Asks for a WebSocket; an answer of another kind is given with its status.

@@ -1,5 +1,6 @@
 //! Pushes to web hooks: whose turn it is, however many there are, and who is told of what was not taken.
 
+use super::node::added;
 use super::pushes::{Hook, PATIENCE};
 use super::*;
 
@@ -82,7 +83,7 @@ fn a_web_hook_is_told_how_a_message_is_to_be_brought() {
     let pushed = hook.next().json;
     let expected = json!({"mode": "next-tool-call", "priority": "urgent", "deadline": null});
     assert_eq!(
-        (&pushed["mode"], &pushed["handling"]),
+        (&pushed["mode"], &added(&pushed["data"])["handling"]),
         (&json!("steer"), &expected)
     );
 }

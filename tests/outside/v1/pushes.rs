@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::node::added;
 use super::*;
 
 /// How long a push may take on a busy machine.
@@ -270,7 +271,7 @@ fn in_the_mode_response_the_answer_has_to_say_so() {
     assert_eq!(seqs, [1, 1, 1, 2]);
     let again: Vec<bool> = pushed
         .iter()
-        .map(|pushed| pushed.json.get("redelivered").is_some())
+        .map(|pushed| added(&pushed.json["data"])["redelivered"] == true)
         .collect();
     assert_eq!(again, [false, true, true, false]);
     let steps = world.traced(&one, "read");

@@ -21,7 +21,7 @@ use crate::net::ClientIo;
 use crate::nodes::actions::Of;
 use crate::nodes::actions::handler::Handler;
 use crate::nodes::api::Api;
-use crate::nodes::history::{Given, Log, Numbered, Shown, Step};
+use crate::nodes::history::{Given, Log, Numbered, Shown, Step, is_redelivered};
 use crate::nodes::plan::node_name;
 
 /// A connection over which nothing came for so long is broken: each heartbeat is answered.
@@ -523,7 +523,7 @@ impl Connection<'_> {
             process: self.program.process,
             text: text(&frame["payload"]["data"]["text"]),
             delivery,
-            redelivered: frame["redelivered"] == true,
+            redelivered: is_redelivered(&frame["payload"]["data"]),
             attempts: 0,
             at_ms: now_ms(),
         };
