@@ -7,12 +7,16 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use super::client::{Call, Client, Workspace, segment, text};
+use super::delivery::MessageReceipt;
 use super::error::{CapabilityError, Error};
 use super::events::Events;
 use super::message::{Handling, written};
 
 /// How long a reason in a receipt may be, in bytes; relay refuses a receipt with a longer one.
 const REASON_BYTES_MAX: usize = 1_024;
+
+/// How long the metadata of a receipt may be, in bytes as JSON.
+const METADATA_BYTES_MAX: usize = 1_024;
 
 /// An agent, with its token. Clones are the same agent.
 #[derive(Clone)]
@@ -201,13 +205,47 @@ impl Agent {
             .map(drop)
     }
 
+    /// Says what became of a delivery. Of what it has accepted it may say later that it is done with it, or that it failed. Relay gets the
+    /// first 1,024 bytes of a reason, and metadata that is an object and no longer than that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::acknowledge`].
+    pub async fn receipt(&self, delivery_id: &str, receipt: &MessageReceipt) -> Result<(), Error> {
+        let (what, mut said, metadata) = match receipt {
+            MessageReceipt::Accepted { retryable, metadata } => {
+                let said = json!({"status": "accepted", "retryable": retryable});
+                ("ack", said, metadata)
+            }
+            MessageReceipt::Delivered { metadata } => ("ack", json!({}), metadata),
+            MessageReceipt::Deferred {
+                available_at,
+                reason,
+                metadata,
+            } => ("defer", deferral(*available_at, reason.as_deref()), metadata),
+            MessageReceipt::Failed {
+                reason,
+                retryable,
+                metadata,
+            } => {
+                let said = json!({"error": cut(reason), "retryable": retryable});
+                ("fail", said, metadata)
+            }
+        };
+        // Relay would refuse the receipt, of which the rest matters more.
+        if metadata.is_object() && metadata.to_string().len() <= METADATA_BYTES_MAX {
+            said["metadata"] = metadata.clone();
+        }
+        self.says(delivery_id, what, said).await
+    }
+
     /// Says that it is done with a delivery.
     ///
     /// # Errors
     ///
     /// Relay's, and those of the connection; `delivery_not_found` where relay does not know the delivery any more.
     pub async fn acknowledge(&self, delivery_id: &str) -> Result<(), Error> {
-        self.receipt(delivery_id, "ack", json!({})).await
+        self.says(delivery_id, "ack", json!({})).await
     }
 
     /// Says that a delivery failed. It is not sent again. Relay gets the first 1,024 bytes of the reason.
@@ -217,7 +255,7 @@ impl Agent {
     /// As [`Self::acknowledge`].
     pub async fn fail(&self, delivery_id: &str, reason: &str, retryable: bool) -> Result<(), Error> {
         let said = json!({"error": cut(reason), "retryable": retryable});
-        self.receipt(delivery_id, "fail", said).await
+        self.says(delivery_id, "fail", said).await
     }
 
     /// Wants a delivery later. It is sent again then, and what comes after it passes. Relay gets the first 1,024 bytes of the reason.
@@ -231,14 +269,10 @@ impl Agent {
         until: SystemTime,
         reason: Option<&str>,
     ) -> Result<(), Error> {
-        let mut said = json!({"available_at": written(until)});
-        if let Some(reason) = reason {
-            said["reason"] = cut(reason).into();
-        }
-        self.receipt(delivery_id, "defer", said).await
+        self.says(delivery_id, "defer", deferral(until, reason)).await
     }
 
-    async fn receipt(&self, delivery_id: &str, what: &str, said: Value) -> Result<(), Error> {
+    async fn says(&self, delivery_id: &str, what: &str, said: Value) -> Result<(), Error> {
         let path = format!("/v1/deliveries/{}/{what}", segment(delivery_id));
         self.ask(|token| Call::post(&path, token, said.clone()))
             .await
@@ -318,6 +352,14 @@ impl fmt::Debug for Agent {
             .field("name", &self.0.name)
             .finish_non_exhaustive()
     }
+}
+
+fn deferral(until: SystemTime, reason: Option<&str>) -> Value {
+    let mut said = json!({"available_at": written(until)});
+    if let Some(reason) = reason {
+        said["reason"] = cut(reason).into();
+    }
+    said
 }
 
 /// Leaves of a reason what a receipt may have, in whole characters.

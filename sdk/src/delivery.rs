@@ -40,14 +40,17 @@ impl fmt::Display for AdapterFailure {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum MessageReceipt {
-    /// The target has taken responsibility for it and has not shown it yet. relay counts it as arrived.
+    /// The target has taken responsibility for it and has not shown it yet. It does not come again; [`crate::Agent::acknowledge`] and
+    /// [`crate::Agent::fail`] say later what became of it.
     Accepted {
-        /// For whoever listens; relay does not keep it.
+        /// It might be done another time, if nothing comes of it: the trace of the message says so.
+        retryable: bool,
+        /// What else there is to say, an object: for whoever listens, and in the trace of the message. Null if nothing.
         metadata: Value,
     },
     /// The target has shown it.
     Delivered {
-        /// For whoever listens; relay does not keep it.
+        /// What else there is to say, as above.
         metadata: Value,
     },
     /// The target cannot take it before that moment: it comes again then, and what comes after it passes.
@@ -56,6 +59,8 @@ pub enum MessageReceipt {
         available_at: SystemTime,
         /// Why.
         reason: Option<String>,
+        /// What else there is to say, as above.
+        metadata: Value,
     },
     /// The target will not show it. It does not come again.
     Failed {
@@ -63,6 +68,8 @@ pub enum MessageReceipt {
         reason: String,
         /// It may be worth trying elsewhere: the trace of the message says so.
         retryable: bool,
+        /// What else there is to say, as above.
+        metadata: Value,
     },
 }
 
@@ -70,6 +77,7 @@ impl MessageReceipt {
     /// The target has taken responsibility for it.
     pub const fn accepted() -> Self {
         Self::Accepted {
+            retryable: false,
             metadata: Value::Null,
         }
     }
@@ -84,7 +92,11 @@ impl MessageReceipt {
     /// The target wants it later.
     pub fn deferred(available_at: SystemTime, reason: impl Into<String>) -> Self {
         let reason = Some(reason.into());
-        Self::Deferred { available_at, reason }
+        Self::Deferred {
+            available_at,
+            reason,
+            metadata: Value::Null,
+        }
     }
 
     /// The target will not show it.
@@ -92,7 +104,20 @@ impl MessageReceipt {
         Self::Failed {
             reason: reason.into(),
             retryable: false,
+            metadata: Value::Null,
         }
+    }
+
+    /// The same, with what else there is to say. Relay takes an object of up to 1,024 bytes as JSON; anything else is for whoever listens.
+    #[must_use]
+    pub fn with_metadata(mut self, said: Value) -> Self {
+        match &mut self {
+            Self::Accepted { metadata, .. }
+            | Self::Delivered { metadata }
+            | Self::Deferred { metadata, .. }
+            | Self::Failed { metadata, .. } => *metadata = said,
+        }
+        self
     }
 }
 

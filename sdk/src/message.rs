@@ -132,8 +132,33 @@ pub enum Reason {
     Message,
     /// It was sent to that agent alone.
     Dm,
+    /// It was sent to a channel, a role, a group or everyone, and names the agent (`@name`).
+    Mention,
     /// It answers another one.
     ThreadReply,
+    /// It says what an action ended with that the agent has asked for.
+    ActionResult,
+    /// Relay itself tells something: what became of a worker, say.
+    Notification,
+}
+
+impl Reason {
+    /// Reads it from what relay adds to a delivery, which has it where its kind does not say it.
+    pub(crate) fn read(kind: &str, added: &Value) -> Self {
+        match added["reason"].as_str() {
+            Some("dm") => Self::Dm,
+            Some("mention") => Self::Mention,
+            Some("thread-reply") => Self::ThreadReply,
+            Some("action-result") => Self::ActionResult,
+            Some("notification") => Self::Notification,
+            Some(_) => Self::Message,
+            None => match kind {
+                "dm.received" => Self::Dm,
+                "thread.reply" => Self::ThreadReply,
+                _ => Self::Message,
+            },
+        }
+    }
 }
 
 /// Why the message is there, and how it came.
@@ -150,6 +175,10 @@ pub struct MessageContext {
     pub deadline: Option<SystemTime>,
     /// Why it came.
     pub reason: Reason,
+    /// The key by which its sender recognises it, if it gave one.
+    pub idempotency_key: Option<String>,
+    /// What its sender gave with it, as the message has it; null if nothing.
+    pub metadata: Value,
     /// It may have been seen before: a hand-over of it was undone.
     pub redelivered: bool,
     /// How often the target has failed with it before, by an error.

@@ -334,16 +334,12 @@ fn arrived(frame: &Value, connection: u64) -> Option<Arrived> {
     let payload = &frame["payload"];
     let data = &payload["data"];
     let said = |value: &Value| value.as_str().map(str::to_owned);
-    let reason = match payload["type"].as_str()? {
-        "dm.received" => Reason::Dm,
-        "thread.reply" => Reason::ThreadReply,
-        _ => Reason::Message,
-    };
     let of_whom = if data["message"].is_object() {
         &data["message"]
     } else {
         data
     };
+    let kind = payload["type"].as_str()?;
     let (metadata, added) = metadata(&of_whom["metadata"]);
     let message = RelayMessage {
         id: said(&frame["msg_id"])?,
@@ -351,7 +347,7 @@ fn arrived(frame: &Value, connection: u64) -> Option<Arrived> {
         channel: said(&data["channel_name"]),
         thread: said(&data["thread_id"]),
         text: said(&data["text"])?,
-        metadata,
+        metadata: metadata.clone(),
         created_at: said(&data["created_at"])?,
     };
     let Handling {
@@ -364,7 +360,9 @@ fn arrived(frame: &Value, connection: u64) -> Option<Arrived> {
         mode,
         priority,
         deadline,
-        reason,
+        reason: Reason::read(kind, &added),
+        idempotency_key: said(&added["idempotency_key"]),
+        metadata,
         redelivered: added["redelivered"] == true,
         attempts: 0,
     };

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -255,6 +256,7 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
                 receipt = MessageReceipt::Failed {
                     reason,
                     retryable: true,
+                    metadata: Value::Null,
                 };
                 self.known.keep(&id, &receipt);
                 self.tell(&id, &receipt).await
@@ -302,6 +304,7 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
                 MessageReceipt::Failed {
                     reason,
                     retryable: true,
+                    metadata: Value::Null,
                 }
             }
         };
@@ -315,17 +318,7 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
     /// Gives relay the receipt.
     async fn tell(&self, id: &str, receipt: &MessageReceipt) -> Result<(), Error> {
         let agent = &self.runner.agent;
-        let telling = async {
-            match receipt {
-                MessageReceipt::Accepted { .. } | MessageReceipt::Delivered { .. } => {
-                    agent.acknowledge(id).await
-                }
-                MessageReceipt::Deferred { available_at, reason } => {
-                    agent.defer(id, *available_at, reason.as_deref()).await
-                }
-                MessageReceipt::Failed { reason, retryable } => agent.fail(id, reason, *retryable).await,
-            }
-        };
+        let telling = agent.receipt(id, receipt);
         let given_up = async {
             stopped(&self.shared.closing).await;
             sleep(LAST_RECEIPT_PATIENCE).await;
@@ -353,13 +346,17 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
                 message_id,
                 delivery_id,
             },
-            MessageReceipt::Deferred { available_at, reason } => AgentSessionEvent::Deferred {
+            MessageReceipt::Deferred {
+                available_at, reason, ..
+            } => AgentSessionEvent::Deferred {
                 message_id,
                 delivery_id,
                 available_at,
                 reason,
             },
-            MessageReceipt::Failed { reason, retryable } => AgentSessionEvent::Failed {
+            MessageReceipt::Failed {
+                reason, retryable, ..
+            } => AgentSessionEvent::Failed {
                 message_id,
                 delivery_id,
                 reason,

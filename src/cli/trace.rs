@@ -221,6 +221,15 @@ fn said(step: &Step, before: &str, is_taken: bool) -> String {
         ),
         ("receipt_awaited", _) => "its agent has it; a receipt is awaited".to_owned(),
         ("receipted", _) => "its agent is done with it".to_owned(),
+        ("accepted", _) => {
+            let again = if step.retryable == Some(true) {
+                " (it might be done another time)"
+            } else {
+                ""
+            };
+            format!("its agent has taken responsibility for it, and has not shown it yet{again}")
+        }
+        ("delivered", _) if before == "accepted" => "arrived: it is its agent's to show".to_owned(),
         ("held", Some(by)) => format!("held: {by}"),
         ("allowed", _) => "let pass by you".to_owned(),
         ("dropped", _) => "dropped by you: nobody will be handed it".to_owned(),
@@ -564,6 +573,18 @@ for nobody from t1 on
             ),
             ("receipted", None, "receipt_awaited", "its agent is done with it"),
             ("delivered", Some("receipted"), "receipted", "delivered"),
+            (
+                "accepted",
+                None,
+                "receipt_awaited",
+                "its agent has taken responsibility for it, and has not shown it yet",
+            ),
+            (
+                "delivered",
+                Some("receipted"),
+                "accepted",
+                "arrived: it is its agent's to show",
+            ),
             (
                 "delivered",
                 Some("ended"),

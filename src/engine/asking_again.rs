@@ -110,8 +110,11 @@ impl Engine {
     ) -> Vec<(Place, Delivery)> {
         let arrived = self.inboxes[agent].arrived();
         let behind = arrived.filter(|(place, delivery, became)| {
-            let is_behind = *place > seen && *became == Became::Read;
-            is_behind && !not.contains(&place.seq) && !is_past_deadline(&delivery.message, now)
+            let was_taken = matches!(became, Became::Read | Became::Accepted);
+            *place > seen
+                && was_taken
+                && !not.contains(&place.seq)
+                && !is_past_deadline(&delivery.message, now)
         });
         let behind = behind.map(|(place, delivery, _)| (place, delivery.clone()));
         behind.collect()

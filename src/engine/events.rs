@@ -187,6 +187,8 @@ pub enum Event {
         deliveries: Arc<Vec<Delivery>>,
         /// What it said.
         receipt: Receipt,
+        /// What else it said of it, as JSON.
+        metadata: Option<Box<str>>,
     },
     /// The target of a push did not take a delivery.
     PushFailed {

@@ -147,6 +147,9 @@ pub const CANCEL_GRACE_MS: i64 = 2_000;
 /// Longest reason that a receipt may give, in bytes: a line that says what went wrong.
 pub const REASON_BYTES_MAX: usize = 1_024;
 
+/// Longest metadata that a receipt may have, in bytes as JSON: what programs read of it, no longer than what people do.
+pub const RECEIPT_METADATA_BYTES_MAX: usize = 1_024;
+
 /// How far ahead a delivery may be deferred, in milliseconds: a day. What an agent does not want for longer it had better not take.
 pub const DEFERRAL_MS_MAX: i64 = 24 * 60 * 60 * 1_000;
 

@@ -78,6 +78,8 @@ pub struct Context {
     pub reply_to: Option<MessageId>,
     /// What else its sender gave, as JSON: an object.
     pub metadata: Option<String>,
+    /// The key by which its sender recognises it, as it gave it with its post.
+    pub idempotency_key: Option<Box<str>>,
     /// How many times the senders took turns before it, in its thread or along its replies, since the person last said
     /// something there.
     pub hops: u32,
@@ -127,6 +129,11 @@ impl Message {
     /// Returns what else goes with it, as JSON, if anything does.
     pub fn metadata(&self) -> Option<&str> {
         self.context.as_ref()?.metadata.as_deref()
+    }
+
+    /// Returns the key by which its sender recognises it, if it gave one.
+    pub fn idempotency_key(&self) -> Option<&str> {
+        self.context.as_ref()?.idempotency_key.as_deref()
     }
 
     /// Returns the message that it is a reply to: the one whose thread it belongs to, or else the one that it answers.

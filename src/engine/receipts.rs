@@ -4,7 +4,8 @@
 //! node says of such a delivery only that the agent has it; what became of it is what the receipt says. A receipt that is missing
 //! when the node lets go of the agent is as an acknowledgement that is missing: the delivery is back in the inbox.
 //!
-//! Receipts only move forward. One for what has arrived before says what became of it, and changes nothing. What was read with a tool has
+//! Receipts only move forward. One for what has arrived before says what became of it, and changes nothing; but of what its agent has
+//! accepted it may say later that it is done with it, or that it failed. What was read with a tool has
 //! arrived or comes back as its reply does: that it is done is taken note of by nobody, and anything else is refused.
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::events::Event;
 use super::handover::Handover;
 use super::inbox::Became;
 use super::io::{self, Carrier, Sign};
-use super::limits::{DEFERRAL_MS_MAX, REASON_BYTES_MAX};
+use super::limits::{DEFERRAL_MS_MAX, REASON_BYTES_MAX, RECEIPT_METADATA_BYTES_MAX};
 use super::message::Delivery;
 use super::names::{AgentName, HandoverId, MessageId, SessionId, shown};
 use super::signs::Passage;
@@ -42,6 +43,8 @@ pub enum Command {
         message: String,
         /// What became of it.
         receipt: Receipt,
+        /// What else the agent says of it, as JSON: an object.
+        metadata: Option<Box<str>>,
     },
 }
 
@@ -57,6 +60,12 @@ impl From<Command> for io::Command {
 pub enum Receipt {
     /// It is done with it.
     Done,
+    /// It has taken responsibility for it and has not shown it yet: it is not handed over any more. What becomes of it the agent may say
+    /// by another receipt.
+    Accepted {
+        /// It might be done another time, if nothing comes of it.
+        retryable: bool,
+    },
     /// It failed to do with it what was to be done.
     Failed {
         /// Why, as the agent says.
@@ -108,6 +117,8 @@ pub enum State {
     Expired,
     /// The agent is done with it.
     Done,
+    /// The agent has taken responsibility for it, and has not said what became of it.
+    Accepted,
     /// The agent failed to do with it what was to be done.
     Failed,
 }
@@ -130,6 +141,11 @@ pub enum Refusal {
         /// Its length.
         bytes: usize,
     },
+    /// The metadata is longer than it may be.
+    MetadataTooLong {
+        /// Its length.
+        bytes: usize,
+    },
     /// It is deferred for longer than that.
     DeferredForTooLong {
         /// The bound, in milliseconds.
@@ -142,7 +158,9 @@ impl Refusal {
         match self {
             Self::Unknown { .. } => io::Class::Unknown,
             Self::InReply { .. } => io::Class::Conflict,
-            Self::ReasonTooLong { .. } | Self::DeferredForTooLong { .. } => io::Class::Bad,
+            Self::ReasonTooLong { .. } | Self::MetadataTooLong { .. } | Self::DeferredForTooLong { .. } => {
+                io::Class::Bad
+            }
         }
     }
 }
@@ -169,9 +187,14 @@ impl Engine {
         let reply = match command {
             Command::List { limit } => Reply::Listed(self.list_deliveries(&agent, limit, step)),
             Command::Flush { .. } => Reply::Flushed(self.flush(&agent, step)),
-            Command::Give { message, receipt } => {
+            Command::Give {
+                message,
+                receipt,
+                metadata,
+            } => {
                 receipt.check(step.wall)?;
-                Reply::Is(self.give(session, &agent, &message, receipt, step)?)
+                check_metadata(metadata.as_deref())?;
+                Reply::Is(self.give(session, &agent, &message, (receipt, metadata), step)?)
             }
         };
         self.acts(session, &agent, step);
@@ -228,7 +251,7 @@ impl Engine {
         session: SessionId,
         agent: &AgentName,
         given: &str,
-        receipt: Receipt,
+        (receipt, metadata): (Receipt, Option<Box<str>>),
         step: &mut Step<'_>,
     ) -> Result<State, Refusal> {
         let unknown = || Refusal::Unknown { given: shown(given) };
@@ -250,7 +273,7 @@ impl Engine {
             if *carrier != Carrier::Node && passage.held_back_until().is_none() {
                 // It was read with a tool, and whatever becomes of the reply becomes of it.
                 return match receipt {
-                    Receipt::Done => Ok(State::Delivered),
+                    Receipt::Done | Receipt::Accepted { .. } => Ok(State::Delivered),
                     Receipt::Failed { .. } | Receipt::Deferred { .. } => {
                         let given = shown(given);
                         Err(Refusal::InReply { given })
@@ -264,10 +287,12 @@ impl Engine {
                 Became::Read => State::Done,
                 Became::Failed => State::Failed,
                 Became::Expired => State::Expired,
+                Became::Accepted => self.after_accepted(agent, id, (receipt, metadata), step),
             });
         };
         let (sign, state) = match &receipt {
             Receipt::Done => (Sign::Receipted, State::Done),
+            Receipt::Accepted { .. } => (Sign::Receipted, State::Accepted),
             Receipt::Failed { .. } => (Sign::Failed, State::Failed),
             Receipt::Deferred { until, .. } => {
                 // As long as it is from now until then.
@@ -281,8 +306,12 @@ impl Engine {
             agent: agent.clone(),
             deliveries: Arc::clone(&self.handovers[&handover].deliveries),
             receipt,
+            metadata,
         });
         self.sign(handover, sign, step);
+        if state == State::Accepted {
+            self.inbox_mut(agent).becomes(id, Became::Accepted);
+        }
         if matches!(sign, Sign::Deferred(until) if until <= step.now) {
             // That is over already, and whoever reads next is to get it.
             self.sign(handover, Sign::DeferralOver, step);
@@ -290,6 +319,32 @@ impl Engine {
         // Its number is not waited for any more.
         step.wakes(agent.clone());
         Ok(state)
+    }
+
+    /// Takes a receipt for what its agent has accepted: what became of it, if it says that. It is not handed over any more.
+    fn after_accepted(
+        &mut self,
+        agent: &AgentName,
+        id: MessageId,
+        (receipt, metadata): (Receipt, Option<Box<str>>),
+        step: &mut Step<'_>,
+    ) -> State {
+        let (became, state) = match &receipt {
+            Receipt::Done => (Became::Read, State::Done),
+            Receipt::Failed { .. } => (Became::Failed, State::Failed),
+            Receipt::Accepted { .. } | Receipt::Deferred { .. } => return State::Accepted,
+        };
+        let (delivery, handover) = self.inbox_mut(agent).becomes(id, became);
+        if let Some(handover) = handover {
+            step.note(Event::Receipt {
+                handover,
+                agent: agent.clone(),
+                deliveries: Arc::new(vec![delivery]),
+                receipt,
+                metadata,
+            });
+        }
+        state
     }
 
     /// Ends all deferrals, so that what was deferred counts as unread.
@@ -305,7 +360,7 @@ impl Engine {
 impl Receipt {
     fn check(&self, now: Timestamp) -> Result<(), Refusal> {
         let reason = match self {
-            Self::Done => None,
+            Self::Done | Self::Accepted { .. } => None,
             Self::Failed { reason, .. } | Self::Deferred { reason, .. } => reason.as_deref(),
         };
         let bytes = reason.map_or(0, str::len);
@@ -317,7 +372,15 @@ impl Receipt {
                 let ms_max = DEFERRAL_MS_MAX;
                 Err(Refusal::DeferredForTooLong { ms_max })
             }
-            Self::Done | Self::Failed { .. } | Self::Deferred { .. } => Ok(()),
+            Self::Done | Self::Accepted { .. } | Self::Failed { .. } | Self::Deferred { .. } => Ok(()),
         }
     }
+}
+
+fn check_metadata(metadata: Option<&str>) -> Result<(), Refusal> {
+    let bytes = metadata.map_or(0, str::len);
+    if bytes > RECEIPT_METADATA_BYTES_MAX {
+        return Err(Refusal::MetadataTooLong { bytes });
+    }
+    Ok(())
 }

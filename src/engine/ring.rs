@@ -81,7 +81,7 @@ pub(super) enum What {
     },
     Receipt {
         handover: HandoverId,
-        receipt: Receipt,
+        said: Box<(Receipt, Option<Box<str>>)>,
     },
     Undone {
         handover: HandoverId,
@@ -240,10 +240,13 @@ impl Trace {
                 }),
             }),
             Event::Receipt {
-                handover, receipt, ..
+                handover,
+                receipt,
+                metadata,
+                ..
             } => push(What::Receipt {
                 handover: *handover,
-                receipt: receipt.clone(),
+                said: Box::new((receipt.clone(), metadata.clone())),
             }),
             Event::Undone { handover, by, .. } => push(What::Undone {
                 handover: *handover,

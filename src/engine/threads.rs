@@ -34,11 +34,13 @@ impl Engine {
             metadata,
             await_ms: _,
             room: _,
-            idempotency_key: _,
+            idempotency_key,
             handling,
         } = options;
         handling.check(now)?;
-        if thread.is_none() && reply_to.is_none() && metadata.is_none() && handling == Handling::default() {
+        let idempotency_key = idempotency_key.map(String::into_boxed_str);
+        let is_plain = metadata.is_none() && idempotency_key.is_none() && handling == Handling::default();
+        if thread.is_none() && reply_to.is_none() && is_plain {
             return Ok(None);
         }
         if let Some(thread) = &thread {
@@ -50,7 +52,7 @@ impl Engine {
         };
         if reply_to.is_some() && answered.is_none() {
             warnings.push(Warning::AnswersForgotten);
-            if thread.is_none() && metadata.is_none() && handling == Handling::default() {
+            if thread.is_none() && is_plain {
                 return Ok(None);
             }
         }
@@ -74,6 +76,7 @@ impl Engine {
             reply_to: answered.map(|message| message.id),
             thread,
             metadata,
+            idempotency_key,
             hops,
             handling,
         })))

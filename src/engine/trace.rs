@@ -143,8 +143,8 @@ pub enum Happened {
     Awaited,
     /// The target that it was pushed to did not take it.
     PushFailed(PushFailed),
-    /// The agent has said what became of it.
-    Receipt(Receipt),
+    /// The agent has said what became of it, and what else it had to say, as JSON.
+    Receipt(Receipt, Option<Box<str>>),
     /// The person holds it: it stands aside in the inbox.
     Held(HeldBy),
     /// The person has let it pass: it waits in its old place.
@@ -324,8 +324,11 @@ impl Trace {
                     Some(agent) => (*agent, Happened::PushFailed((**failed).clone())),
                     None => continue,
                 },
-                What::Receipt { handover, receipt } => match handovers.get(handover) {
-                    Some(agent) => (*agent, Happened::Receipt(receipt.clone())),
+                What::Receipt { handover, said } => match handovers.get(handover) {
+                    Some(agent) => {
+                        let (receipt, metadata) = &**said;
+                        (*agent, Happened::Receipt(receipt.clone(), metadata.clone()))
+                    }
                     None => continue,
                 },
                 What::Undone { handover, by } => match handovers.get(handover) {

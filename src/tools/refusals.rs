@@ -7,7 +7,7 @@ use super::workers;
 use crate::engine::agents::{self, NamedAs, Use};
 use crate::engine::limits::{
     ACTION_NAME_BYTES_MAX, EMOJI_BYTES_MAX, ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX,
-    PROFILE_BYTES_MAX, REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
+    PROFILE_BYTES_MAX, REASON_BYTES_MAX, RECEIPT_METADATA_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
 };
 use crate::engine::{
     AgentName, DEFAULT_PROJECT, PERSON, Refusal, actions, groups, holds, mail, nodes, receipts, records,
@@ -145,6 +145,9 @@ fn not_receipted(refusal: &receipts::Refusal) -> String {
         }
         receipts::Refusal::ReasonTooLong { bytes } => {
             format!("the reason has {bytes} bytes; accepted: at most {REASON_BYTES_MAX}")
+        }
+        receipts::Refusal::MetadataTooLong { bytes } => {
+            format!("the metadata has {bytes} bytes; accepted: at most {RECEIPT_METADATA_BYTES_MAX}")
         }
         receipts::Refusal::DeferredForTooLong { ms_max } => {
             format!("a delivery is deferred for at most {} hours", ms_max / 3_600_000)

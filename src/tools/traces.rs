@@ -68,7 +68,12 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             Happened::Read { by } => ("read", Some(by)),
             Happened::Awaited => ("receipt_awaited", None),
             Happened::PushFailed(failed) => (write_push(failed, object), None),
-            Happened::Receipt(receipt) => (write_receipt(receipt, object), None),
+            Happened::Receipt(receipt, metadata) => {
+                if let Some(metadata) = metadata {
+                    object.member("metadata").raw(metadata);
+                }
+                (write_receipt(receipt, object), None)
+            }
             Happened::Held(by) => {
                 object.member("by").plain(by.as_str());
                 ("held", None)
@@ -111,6 +116,10 @@ fn write_push(failed: &PushFailed, object: &mut Object<'_>) -> &'static str {
 fn write_receipt(receipt: &Receipt, object: &mut Object<'_>) -> &'static str {
     let (step, reason) = match receipt {
         Receipt::Done => ("receipted", None),
+        Receipt::Accepted { retryable } => {
+            object.member("retryable").boolean(*retryable);
+            ("accepted", None)
+        }
         Receipt::Failed { reason, retryable } => {
             object.member("retryable").boolean(*retryable);
             ("failed", reason.as_deref())

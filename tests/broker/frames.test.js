@@ -89,9 +89,9 @@ test('Every frame that a node gets passes the published strict parser, and what 
   for (let round = 0; round < ROUNDS; round += 1) {
     const how = ways[round % ways.length];
     const text = `round ${round} of @bob`;
-    for (const to of ['bob', 'carol', 'dave', '*', 'bob, carol']) await api.as('alice', 'dm', { to, text, ...how });
     // Nobody but relay says what comes again.
     const data = { ticket: round, relay: { redelivered: true } };
+    for (const to of ['bob', 'carol', 'dave', '*', 'bob, carol']) await api.as('alice', 'dm', { to, text, data, ...how });
     const { id } = await api.as('alice', 'channels/ops/messages', { text, data, ...how });
     const reply = await api.as('carol', `messages/${id}/replies`, { text: 'a reply', ...how });
     await api.as('bob', `messages/${id}/reactions`, { emoji: '👍' });
@@ -147,9 +147,14 @@ test('Every frame that a node gets passes the published strict parser, and what 
   ]);
   for (const [node, agent] of [[own, 'bob'], [fleet, 'carol'], [fleet, 'dave']]) {
     assert.ok(marksAreRight(node, agent) >= ROUNDS / 4, `${agent} got too little again`);
-    const [first] = node.deliveries(agent).filter(({ payload }) => payload.type === 'message.created');
-    assert.deepEqual(first.payload.data.metadata, { ticket: 0 }, 'nobody but relay marks');
+    const [message] = node.deliveries(agent).filter(({ payload }) => payload.type === 'message.created');
+    const reason = agent === 'bob' ? { relay: { reason: 'mention' } } : {};
+    assert.deepEqual(message.payload.data.metadata, { ticket: 0, ...reason }, 'nobody but relay marks');
+    const [direct] = node.deliveries(agent).filter(({ payload }) => payload.type === 'dm.received');
+    assert.deepEqual(direct.payload.data.message.metadata, { ticket: 0 }, 'nobody but relay marks');
   }
+  const reasons = new Set(frames.filter(({ type }) => type === 'deliver').map((frame) => added(frame).reason));
+  for (const reason of ['mention', 'action-result', 'notification']) assert.ok(reasons.has(reason), reason);
   const urgent = own.deliveries('bob').filter((frame) => added(frame).handling?.priority === 'urgent');
   assert.ok(urgent.some((frame) => added(frame).handling.deadline === soon));
   assert.ok(urgent.some((frame) => added(frame).handling.mode === 'on-idle'));

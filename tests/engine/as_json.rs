@@ -215,19 +215,35 @@ fn each_thing_that_happens_to_a_message_has_its_word_and_what_there_is_to_say_of
             Happened::PushFailed(failed(None)),
             json!({"step": "given_up", "reason": "HTTP 500"}),
         ),
-        (Happened::Receipt(Receipt::Done), json!({"step": "receipted"})),
         (
-            Happened::Receipt(Receipt::Failed {
-                reason: reason(),
-                retryable: true,
-            }),
+            Happened::Receipt(Receipt::Done, None),
+            json!({"step": "receipted"}),
+        ),
+        (
+            Happened::Receipt(
+                Receipt::Accepted { retryable: true },
+                Some(r#"{"queue":2}"#.into()),
+            ),
+            json!({"step": "accepted", "retryable": true, "metadata": {"queue": 2}}),
+        ),
+        (
+            Happened::Receipt(
+                Receipt::Failed {
+                    reason: reason(),
+                    retryable: true,
+                },
+                None,
+            ),
             json!({"step": "failed", "retryable": true, "reason": "busy"}),
         ),
         (
-            Happened::Receipt(Receipt::Deferred {
-                until: START,
-                reason: reason(),
-            }),
+            Happened::Receipt(
+                Receipt::Deferred {
+                    until: START,
+                    reason: reason(),
+                },
+                None,
+            ),
             json!({"step": "deferred", "until": TS, "reason": "busy"}),
         ),
         (

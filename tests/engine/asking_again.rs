@@ -349,10 +349,27 @@ fn what_its_agent_failed_to_do_does_not_come_again_and_may_be_named() {
             reason: None,
             retryable: false,
         },
+        metadata: None,
     };
     relay.call(EXCHANGE, 11, give.into());
     assert_eq!(relay.call(A, 12, after(1)), [nothing(12)]);
     assert_eq!(relay.call(A, 13, after(2)), [nothing(13)]);
+}
+
+#[test]
+fn what_its_agent_has_only_accepted_comes_again() {
+    let mut relay = Relay::told();
+    relay.open(EXCHANGE, Carrier::Exchange, Some("dev-a"));
+    hand(&mut relay, 10, 1..=1);
+    confirm(&mut relay, 10);
+    relay.post(C, 2, &nth(2));
+    let give = receipts::Command::Give {
+        message: id(2).to_string(),
+        receipt: Receipt::Accepted { retryable: false },
+        metadata: None,
+    };
+    relay.call(EXCHANGE, 11, give.into());
+    assert_ne!(relay.call(A, 12, after(1)), [nothing(12)]);
 }
 
 #[test]

@@ -102,7 +102,11 @@ impl Relay {
 
     fn says(&mut self, message: u8, receipt: Receipt) -> State {
         let message = id(message).to_string();
-        let give = Asked::Give { message, receipt };
+        let give = Asked::Give {
+            message,
+            receipt,
+            metadata: None,
+        };
         let effects = self.call(AGENT, ANY, give.into());
         let Answer::Is(state) = answer(&effects) else {
             panic!("{effects:?}")

@@ -41,6 +41,19 @@ fn sent(relay: &mut Relay, command: mail::Command) -> Result<(MessageId, bool), 
 }
 
 #[test]
+fn a_message_has_the_key_of_its_post() {
+    let mut relay = Relay::told();
+    relay.events();
+    sent(&mut relay, say("pm", "k", "hi")).expect("there is room");
+    let events = relay.events().into_iter();
+    let keys = events.filter_map(|event| match event {
+        Event::Accepted { message, .. } => message.idempotency_key().map(str::to_owned),
+        _ => None,
+    });
+    assert_eq!(keys.collect::<Vec<_>>(), ["k"]);
+}
+
+#[test]
 fn a_post_with_the_key_of_the_one_before_adds_nothing_and_gets_its_answer() {
     let mut relay = Relay::told();
     let (first, repeated) = sent(&mut relay, say("pm", "k", "hi")).expect("there is room");

@@ -412,6 +412,7 @@ fn a_receipt_ends_what_was_given_up_and_the_stop_counts_it_as_unread() {
     let give = Receipts::Give {
         message,
         receipt: Receipt::Done,
+        metadata: None,
     };
     let given = relay.call(AGENT, ANY, give.into());
     assert_eq!(given, [reply(ANY, Ok(Received::Is(State::Done).into()))]);

@@ -49,8 +49,16 @@ impl Relay {
     }
 
     fn gives(&mut self, number: u8, receipt: Receipt) -> Vec<Effect> {
-        let message = nth(number).message.id.to_string();
-        self.call(AGENT, ANY, Asked::Give { message, receipt }.into())
+        self.gives_with(number, receipt, None)
+    }
+
+    fn gives_with(&mut self, number: u8, receipt: Receipt, metadata: Option<&str>) -> Vec<Effect> {
+        let give = Asked::Give {
+            message: nth(number).message.id.to_string(),
+            receipt,
+            metadata: metadata.map(Box::from),
+        };
+        self.call(AGENT, ANY, give.into())
     }
 
     /// How the hand-overs of messages ended since the last time, and by which signs.
@@ -427,6 +435,7 @@ fn what_an_agent_never_got_has_no_receipt() {
         let give = Asked::Give {
             message,
             receipt: DONE,
+            metadata: None,
         };
         assert_eq!(relay.call(AGENT, ANY, give.into()), unknown(given));
     }
@@ -478,6 +487,62 @@ fn what_is_deferred_or_without_a_receipt_is_unread_when_the_relay_stops() {
 }
 
 #[test]
+fn what_is_accepted_does_not_come_again_and_its_agent_may_say_later_what_became_of_it() {
+    use relay::engine::trace::Happened;
+    const ACCEPTED: Receipt = Receipt::Accepted { retryable: true };
+    let mut relay = Relay::giving(1..=3);
+    relay.lists();
+    relay.acknowledge(NODE, "dev-a", 3);
+    for number in 1..=3 {
+        assert_eq!(relay.gives(number, ACCEPTED), [is(State::Accepted)]);
+    }
+    assert_eq!(relay.ended(), [Sign::Receipted; 3]);
+    assert_eq!(relay.lists(), []);
+    relay.said(NODE, relay::engine::nodes::Said::Leaves);
+    assert_eq!(relay.pending(), [0, 0, 0], "it is not back in the inbox");
+    // Receipts only move forward.
+    for (number, receipt, state) in [
+        (1, until(LATER_MS), State::Accepted),
+        (1, ACCEPTED, State::Accepted),
+        (1, DONE, State::Done),
+        (1, ACCEPTED, State::Done),
+        (2, FAILED, State::Failed),
+        (2, DONE, State::Failed),
+    ] {
+        assert_eq!(relay.gives(number, receipt.clone()), [is(state)], "{receipt:?}");
+    }
+    let mut receipts = |number| {
+        let traced = tracing::traced(&mut relay, number).expect("it is traced");
+        let receipts = traced.moments.into_iter().filter_map(|moment| match moment.what {
+            Happened::Receipt(receipt, _) => Some(receipt),
+            _ => None,
+        });
+        receipts.collect::<Vec<_>>()
+    };
+    assert_eq!(receipts(1), [ACCEPTED, DONE]);
+    assert_eq!(receipts(2), [ACCEPTED, FAILED]);
+    assert_eq!(receipts(3), [ACCEPTED]);
+}
+
+#[test]
+fn a_receipt_has_metadata_that_the_trace_shows() {
+    use relay::engine::limits::RECEIPT_METADATA_BYTES_MAX;
+    use relay::engine::trace::Happened;
+    let mut relay = Relay::giving(1..=1);
+    let long = "x".repeat(RECEIPT_METADATA_BYTES_MAX + 1);
+    let bytes = long.len();
+    assert_eq!(
+        relay.gives_with(1, DONE, Some(&long)),
+        refused_as(NoDelivery::MetadataTooLong { bytes })
+    );
+    let said = &long[1..];
+    assert_eq!(relay.gives_with(1, DONE, Some(said)), [is(State::Done)]);
+    let traced = tracing::traced(&mut relay, 1).expect("it is traced");
+    let receipt = Happened::Receipt(DONE, Some(said.into()));
+    assert!(traced.moments.iter().any(|moment| moment.what == receipt));
+}
+
+#[test]
 fn the_trace_tells_of_receipts() {
     let mut relay = Relay::giving(1..=2);
     relay.lists();
@@ -506,17 +571,17 @@ fn the_trace_tells_of_receipts() {
         first[..3],
         [
             Happened::Awaited,
-            Happened::Receipt(deferral),
+            Happened::Receipt(deferral, None),
             Happened::Undone { by }
         ]
     );
-    assert_eq!(first.last(), Some(&Happened::Receipt(failure)));
+    assert_eq!(first.last(), Some(&Happened::Receipt(failure, None)));
     let by = Sign::Receipted;
     assert_eq!(
         told(&mut relay, 2),
         [
             Happened::Awaited,
-            Happened::Receipt(DONE),
+            Happened::Receipt(DONE, None),
             Happened::Delivered { by }
         ]
     );

@@ -439,7 +439,16 @@ fn what_its_agent_could_not_handle_has_no_reader() {
         retryable: false,
     };
     let message = id(1).to_string();
-    relay.call(DEV_A, 2, receipts::Command::Give { message, receipt }.into());
+    relay.call(
+        DEV_A,
+        2,
+        receipts::Command::Give {
+            message,
+            receipt,
+            metadata: None,
+        }
+        .into(),
+    );
     assert!(
         relay
             .events()

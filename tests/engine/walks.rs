@@ -34,7 +34,7 @@ const PERSON: SessionId = SessionId(1);
 const OWN: [SessionId; 2] = [SessionId(2), SessionId(3)];
 
 /// What must have happened in some walk, or the walks are worth nothing.
-const MARKS: [&str; 16] = [
+const MARKS: [&str; 17] = [
     "frame sent again",
     "frame of what was deferred",
     "acknowledged, not listed",
@@ -44,6 +44,7 @@ const MARKS: [&str; 16] = [
     "receipt after it",
     "receipt for what waits",
     "receipt for what has arrived",
+    "receipt for what was accepted",
     "receipt for what a tool has read",
     "receipt refused for what a tool has read",
     "deferred again",
@@ -258,8 +259,11 @@ impl<'a> Walk<'a> {
         let Some(id) = self.ledger.any_message(agent, &mut self.rng) else {
             return;
         };
-        let receipt = match self.rng.u8(..4) {
+        let receipt = match self.rng.u8(..5) {
             0 | 1 => Receipt::Done,
+            4 => Receipt::Accepted {
+                retryable: self.rng.bool(),
+            },
             2 => Receipt::Failed {
                 reason: None,
                 retryable: self.rng.bool(),
@@ -272,6 +276,7 @@ impl<'a> Walk<'a> {
         let give = receipts::Command::Give {
             message: id.to_string(),
             receipt: receipt.clone(),
+            metadata: None,
         };
         match self.asks(own(agent), give) {
             Ok((Reply::Receipts(receipts::Reply::Is(state)), effects)) => {

@@ -111,6 +111,13 @@ fn who_goes_back_to_messages_is_refused_in_these_words() {
         ),
     );
     assert_said(
+        receipts::Refusal::MetadataTooLong { bytes: 5_000 },
+        &format!(
+            "the metadata has 5000 bytes; accepted: at most {}",
+            relay::engine::limits::RECEIPT_METADATA_BYTES_MAX
+        ),
+    );
+    assert_said(
         receipts::Refusal::InReply { given: given() },
         "the delivery \"12ab\" was read with a tool, and is neither failed nor deferred any more; accepted: that it is done",
     );

@@ -2,6 +2,7 @@
 
 mod actions;
 mod addresses;
+mod contexts;
 mod deliveries;
 mod ends_of_streams;
 mod handling;

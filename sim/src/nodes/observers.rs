@@ -144,7 +144,7 @@ pub fn told(event: &Event) -> Vec<String> {
             ..
         } => {
             let kind = match receipt {
-                Receipt::Done => return Vec::new(),
+                Receipt::Done | Receipt::Accepted { .. } => return Vec::new(),
                 Receipt::Failed { .. } => "failed",
                 Receipt::Deferred { .. } => "deferred",
             };

@@ -133,7 +133,7 @@ impl NodeTap {
             return None;
         };
         match command {
-            Command::Receipts(receipts::Command::Give { message, receipt }) => {
+            Command::Receipts(receipts::Command::Give { message, receipt, .. }) => {
                 let speaker = self.speakers.get(session)?.clone();
                 let answer = match receipt {
                     Receipt::Deferred { until, .. } if self.strikes(Bug::DeferralForgotten, 2) => {
@@ -141,7 +141,13 @@ impl NodeTap {
                     }
                     Receipt::Failed { .. } if self.bug == Some(Bug::ReceiptsForgotten) => Some(State::Failed),
                     Receipt::Done if self.bug == Some(Bug::ReceiptsForgotten) => Some(State::Done),
-                    Receipt::Done | Receipt::Failed { .. } | Receipt::Deferred { .. } => None,
+                    Receipt::Accepted { .. } if self.bug == Some(Bug::ReceiptsForgotten) => {
+                        Some(State::Accepted)
+                    }
+                    Receipt::Done
+                    | Receipt::Accepted { .. }
+                    | Receipt::Failed { .. }
+                    | Receipt::Deferred { .. } => None,
                 };
                 if answer.is_none() {
                     self.asked.insert(*call, (speaker, message.clone()));
@@ -350,11 +356,12 @@ impl NodeTap {
     fn given(&mut self, agent: AgentName, message: String, state: State) {
         match state {
             State::Done => self.marks.hit("receipt: done"),
+            State::Accepted => self.marks.hit("receipt: accepted"),
             State::Failed => self.marks.hit("receipt: failed"),
             State::Deferred { .. } => self.marks.hit("receipt: deferred"),
             State::Queued | State::Delivered | State::GivenUp | State::Expired => {}
         }
-        if matches!(state, State::Done | State::Failed) {
+        if matches!(state, State::Done | State::Accepted | State::Failed) {
             self.log.history().settled.insert(delivery_of(&message, &agent));
             self.done.insert((agent, message));
         }

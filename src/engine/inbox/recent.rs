@@ -22,6 +22,8 @@ pub(super) struct Recent {
 pub(in super::super) enum Became {
     /// It has arrived.
     Read,
+    /// It has, and its agent has taken responsibility for it, and has not said what became of it.
+    Accepted,
     /// It has, and its agent failed to do with it what was to be done.
     Failed,
     /// Nobody was handed it before its deadline, or before its client was given up.
@@ -43,6 +45,16 @@ impl Inbox {
         let mut latest = self.recent.iter().rev();
         let found = latest.find(|recent| recent.delivery.message.id == id);
         found.map(|recent| recent.became)
+    }
+
+    /// Takes note of what became in the end of a message that is kept in mind. Returns its delivery, and with which hand-over its agent was
+    /// handed it.
+    pub fn becomes(&mut self, id: MessageId, became: Became) -> (Delivery, Option<HandoverId>) {
+        let mut latest = self.recent.iter_mut().rev();
+        let found = latest.find(|recent| recent.delivery.message.id == id);
+        let recent = found.expect("it has just been found there");
+        recent.became = became;
+        (recent.delivery.clone(), recent.handover)
     }
 
     /// Tells whether what is kept in mind is within its bounds, for the invariants.

@@ -281,7 +281,15 @@ pub(super) fn parts(told: &Told) -> Part {
         event,
         about,
         key,
-        data,
+        data: metadata::with_reason(data, news_reason(news)),
+    }
+}
+
+/// Says why an agent gets what is no delivery.
+fn news_reason(news: &News) -> &'static str {
+    match news {
+        News::Read { .. } | News::Reacted { .. } => "notification",
+        News::Ended(_) | News::Denied { .. } => "action-result",
     }
 }
 
@@ -339,6 +347,7 @@ pub fn invoke(invocation: &InvocationView, is_own: bool) -> String {
 /// Says why an agent gets a message.
 pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
     match message.to.by() {
+        _ if message.from.is_relay() => "notification",
         _ if message.is_reply() => "thread-reply",
         ResolvedBy::Name => "dm",
         _ if message.mentions_agent(agent) => "mention",
@@ -353,10 +362,20 @@ pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
 pub(super) fn data<'a>(agent: &'a AgentName, delivery: &'a Delivery) -> (&'static str, Data<'a>) {
     let message = &*delivery.message;
     let from_name = message.from.seen_from(agent.project()).into_owned();
-    let metadata = metadata::shown(delivery);
     let (id, created_at) = (message.id.to_string(), message.ts.to_string());
     let text = message.body.as_str();
     let by = message.to.by();
+    let is_direct = by == ResolvedBy::Name;
+    let (kind, says) = match by {
+        ResolvedBy::Channel if message.is_reply() => ("thread.reply", "thread-reply"),
+        ResolvedBy::Channel => ("message.created", "message"),
+        ResolvedBy::Name => ("dm.received", "dm"),
+        ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast | ResolvedBy::List => {
+            ("group_dm.received", "message")
+        }
+    };
+    let reason = reason(message, agent);
+    let metadata = metadata::shown(delivery, (reason != says).then_some(reason));
     if by == ResolvedBy::Channel {
         let name = message.to.channel_name().unwrap_or_default();
         let data = Data::Channel {
@@ -376,14 +395,8 @@ pub(super) fn data<'a>(agent: &'a AgentName, delivery: &'a Delivery) -> (&'stati
             channel_name: name.to_owned(),
             from_name,
         };
-        let kind = if message.is_reply() {
-            "thread.reply"
-        } else {
-            "message.created"
-        };
         return (kind, data);
     }
-    let is_direct = by == ResolvedBy::Name;
     let from_id = agent_id(&message.from);
     let data = Data::Direct {
         conversation_id: conversation_id(message),
@@ -406,10 +419,38 @@ pub(super) fn data<'a>(agent: &'a AgentName, delivery: &'a Delivery) -> (&'stati
         attachments: [],
         from_name,
     };
-    let kind = if is_direct {
-        "dm.received"
-    } else {
-        "group_dm.received"
-    };
     (kind, data)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::{Kind, MessageId, Recipient, Seq, Timestamp};
+
+    #[test]
+    fn what_relay_itself_tells_is_a_notification() {
+        let bob = AgentName::new("bob").expect("a name");
+        let message = Message {
+            id: MessageId(uuid::Uuid::nil()),
+            from: AgentName::relay(),
+            to: Recipient::agent(&bob),
+            kind: Kind::Status,
+            body: "a worker has ended".to_owned(),
+            ts: Timestamp::from_millis(0),
+            context: None,
+        };
+        assert_eq!(reason(&message, &bob), "notification");
+        let delivery = Delivery {
+            seq: Seq(0),
+            message: Arc::new(message),
+            mode: Mode::Immediate,
+            redelivered: false,
+        };
+        let (kind, data) = data(&bob, &delivery);
+        let data = serde_json::to_value(&data).expect("it is plain data");
+        let added = &data["message"]["metadata"]["relay"];
+        assert_eq!((kind, added), ("dm.received", &json!({"reason": "notification"})));
+    }
 }

@@ -1,7 +1,7 @@
 //! The deliveries of an agent, and its receipts for them.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::asked::{Asked, limit_of, moment};
 use super::envelope::{Answer, Data, Failure};
@@ -11,12 +11,22 @@ use crate::engine::{self, AgentName, Delivery, shown};
 use crate::server::limits::DELIVERIES_SHOWN_MAX;
 use crate::server::nodes;
 
+/// What `POST /v1/deliveries/:id/ack` takes.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ack {
+    status: Option<String>,
+    retryable: Option<bool>,
+    metadata: Option<Map<String, Value>>,
+}
+
 /// What `POST /v1/deliveries/:id/fail` takes.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fail {
     error: Option<String>,
     retryable: Option<bool>,
+    metadata: Option<Map<String, Value>>,
 }
 
 /// What `POST /v1/deliveries/:id/defer` takes.
@@ -25,6 +35,7 @@ struct Fail {
 struct Defer {
     available_at: String,
     reason: Option<String>,
+    metadata: Option<Map<String, Value>>,
 }
 
 /// `GET /v1/deliveries`: what the agent has given no receipt for.
@@ -49,30 +60,58 @@ pub(super) async fn list(asked: Asked) -> Answer {
 /// `POST /v1/deliveries/:id/ack`.
 pub(super) async fn ack(asked: Asked) -> Answer {
     let agent = asked.agent()?;
-    asked.nothing()?;
-    give(&asked, &agent, Receipt::Done).await
+    let Ack {
+        status,
+        retryable,
+        metadata,
+    } = asked.json_or_nothing()?;
+    let receipt = match (status.as_deref(), retryable) {
+        (Some("accepted"), _) => Receipt::Accepted {
+            retryable: retryable.unwrap_or(false),
+        },
+        (None | Some("delivered"), None) => Receipt::Done,
+        (None | Some("delivered"), Some(_)) => {
+            let reason = "\"retryable\" is for the status \"accepted\"; what is delivered is done";
+            return Err(Failure::invalid(reason));
+        }
+        (Some(given), _) => {
+            let given = shown(given);
+            return Err(Failure::invalid(format!(
+                "\"status\" is {given:?}; accepted: delivered, accepted"
+            )));
+        }
+    };
+    give(&asked, &agent, receipt, metadata).await
 }
 
 /// `POST /v1/deliveries/:id/fail`.
 pub(super) async fn fail(asked: Asked) -> Answer {
     let agent = asked.agent()?;
-    let Fail { error, retryable } = asked.json_or_nothing()?;
+    let Fail {
+        error,
+        retryable,
+        metadata,
+    } = asked.json_or_nothing()?;
     let receipt = Receipt::Failed {
         reason: error.map(String::into_boxed_str),
         retryable: retryable.unwrap_or(false),
     };
-    give(&asked, &agent, receipt).await
+    give(&asked, &agent, receipt, metadata).await
 }
 
 /// `POST /v1/deliveries/:id/defer`.
 pub(super) async fn defer(asked: Asked) -> Answer {
     let agent = asked.agent()?;
-    let Defer { available_at, reason } = asked.json()?;
+    let Defer {
+        available_at,
+        reason,
+        metadata,
+    } = asked.json()?;
     let receipt = Receipt::Deferred {
         until: moment("available_at", &available_at)?,
         reason: reason.map(String::into_boxed_str),
     };
-    give(&asked, &agent, receipt).await
+    give(&asked, &agent, receipt, metadata).await
 }
 
 /// `POST /v1/deliveries/flush`: has what is held go to the agent's node, and listed.
@@ -87,7 +126,12 @@ pub(super) async fn flush(asked: Asked) -> Answer {
     Ok(Data::ok(json!({"flushed": flushed})))
 }
 
-async fn give(asked: &Asked, agent: &AgentName, receipt: Receipt) -> Answer {
+async fn give(
+    asked: &Asked,
+    agent: &AgentName,
+    receipt: Receipt,
+    metadata: Option<Map<String, Value>>,
+) -> Answer {
     let delivery = asked.named();
     let Some(message) = nodes::message_of(delivery, agent).map(str::to_owned) else {
         let given = shown(delivery);
@@ -96,6 +140,7 @@ async fn give(asked: &Asked, agent: &AgentName, receipt: Receipt) -> Answer {
     let give = Command::Give {
         message: message.clone(),
         receipt,
+        metadata: metadata.map(|metadata| Value::from(metadata).to_string().into_boxed_str()),
     };
     let engine::Reply::Receipts(Reply::Is(state)) = asked.call_as(agent, give).await? else {
         unreachable!("a receipt is given")
@@ -114,6 +159,9 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
     let message = &delivery.message;
     let (status, available_at) = words(state);
     let place = nodes::place_of(message);
+    let given: Option<Value> = message
+        .metadata()
+        .and_then(|given| serde_json::from_str(given).ok());
     let Handling {
         mode: _,
         priority,
@@ -130,6 +178,7 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
         "priority": priority.as_str(),
         "deadline": deadline.map(|at| at.to_string()),
         "reason": nodes::reason(message, agent),
+        "idempotency_key": message.idempotency_key(),
         "available_at": available_at,
         "created_at": message.ts.to_string(),
         "message": {
@@ -139,6 +188,7 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
             "agent_name": message.from.seen_from(agent.project()),
             "text": message.body,
             "thread_id": message.thread(),
+            "metadata": given,
             "created_at": message.ts.to_string(),
         },
     })
@@ -153,6 +203,7 @@ fn words(state: State) -> (&'static str, Option<String>) {
         State::GivenUp => ("dead_lettered", None),
         State::Expired => ("expired", None),
         State::Done => ("acked", None),
+        State::Accepted => ("accepted", None),
         State::Failed => ("failed", None),
     }
 }
@@ -170,6 +221,7 @@ mod tests {
             (State::GivenUp, "dead_lettered"),
             (State::Expired, "expired"),
             (State::Done, "acked"),
+            (State::Accepted, "accepted"),
             (State::Failed, "failed"),
         ] {
             assert_eq!(words(state), (word, None));

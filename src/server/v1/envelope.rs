@@ -232,9 +232,9 @@ fn code_of(refusal: &Refusal) -> &'static str {
         Refusal::Receipts(refusal) => match refusal {
             receipts::Refusal::Unknown { .. } => "delivery_not_found",
             receipts::Refusal::InReply { .. } => "delivery_conflict",
-            receipts::Refusal::ReasonTooLong { .. } | receipts::Refusal::DeferredForTooLong { .. } => {
-                "invalid_request"
-            }
+            receipts::Refusal::ReasonTooLong { .. }
+            | receipts::Refusal::MetadataTooLong { .. }
+            | receipts::Refusal::DeferredForTooLong { .. } => "invalid_request",
         },
         Refusal::Trace(_) => "message_not_found",
         Refusal::Holds(_) => "invalid_request",

@@ -31,6 +31,7 @@ struct Dm {
     mode: Option<String>,
     priority: Option<String>,
     deadline: Option<String>,
+    data: Option<Map<String, Value>>,
     attachments: Option<Vec<Value>>,
 }
 
@@ -124,6 +125,8 @@ struct SentMessage<'a> {
     text: &'a str,
     injection_mode: &'static str,
     attachments: [(); 0],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Map<String, Value>>,
 }
 
 /// `POST /v1/dm`.
@@ -135,6 +138,7 @@ pub(super) async fn dm(asked: Asked) -> Answer {
         mode,
         priority,
         deadline,
+        data,
         attachments,
     } = asked.json()?;
     no_attachments(attachments)?;
@@ -150,7 +154,7 @@ pub(super) async fn dm(asked: Asked) -> Answer {
         text,
         handling,
         blocks: None,
-        data: None,
+        data,
         thread: None,
         reply_to: None,
     };
@@ -171,6 +175,7 @@ pub(super) async fn dm(asked: Asked) -> Answer {
             text: &draft.text,
             injection_mode: nodes::wire_mode(draft.handling.mode.unwrap_or_default()),
             attachments: [],
+            metadata: draft.data.as_ref(),
         },
         created_at: ts.to_string(),
         warnings: &accepted.warnings,

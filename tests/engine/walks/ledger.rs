@@ -261,6 +261,7 @@ impl<'a> Ledger<'a> {
     pub fn receipt(&mut self, agent: &str, id: MessageId, receipt: &Receipt, state: State) {
         let said = match receipt {
             Receipt::Done => State::Done,
+            Receipt::Accepted { .. } => State::Accepted,
             Receipt::Failed { .. } => State::Failed,
             Receipt::Deferred { until, .. } => State::Deferred { until: *until },
         };
@@ -268,20 +269,29 @@ impl<'a> Ledger<'a> {
         let was_sent = inbox.on_the_way.values().any(|sent| *sent == id);
         let entry = inbox.entry(id);
         let before = entry.became;
+        if before == Became::Ended(State::Accepted) {
+            // Its agent may still say what became of it, and nothing else.
+            let says_more = matches!(receipt, Receipt::Done | Receipt::Failed { .. });
+            let ended = if says_more { said } else { State::Accepted };
+            assert_eq!(state, ended, "what was accepted goes forward alone");
+            entry.became = Became::Ended(ended);
+            self.hit("receipt for what was accepted");
+            return;
+        }
         if let Became::Ended(ended) = before {
             assert_eq!(state, ended, "receipts only move forward");
             self.hit("receipt for what has arrived");
             return;
         }
         if let Became::Read(_) = before {
-            let read = (receipt, state);
-            assert_eq!(read, (&Receipt::Done, State::Delivered), "a tool has read it");
+            let is_taken = matches!(receipt, Receipt::Done | Receipt::Accepted { .. });
+            assert!(is_taken && state == State::Delivered, "a tool has read it");
             self.hit("receipt for what a tool has read");
             return;
         }
         assert_eq!(state, said);
         entry.became = match receipt {
-            Receipt::Done | Receipt::Failed { .. } => Became::Ended(said),
+            Receipt::Done | Receipt::Accepted { .. } | Receipt::Failed { .. } => Became::Ended(said),
             Receipt::Deferred { until, .. } => {
                 (entry.had, entry.deferred) = (true, true);
                 Became::Deferred(*until)
@@ -375,7 +385,8 @@ impl<'a> Ledger<'a> {
             matches!(entry.became, Became::Read(_)),
             "no tool has it: {entry:?}"
         );
-        assert!(!matches!(receipt, Receipt::Done), "that it is done is taken");
+        let is_taken = matches!(receipt, Receipt::Done | Receipt::Accepted { .. });
+        assert!(!is_taken, "that it is done is taken");
         self.hit("receipt refused for what a tool has read");
     }
 

@@ -23,9 +23,10 @@ async fn messages_of_all_kinds_come_in_order_with_who_and_why() {
     let running = run(&bob, target).await;
     let sent = alice.send("bob", "hello").await.expect("it is sent");
     alice.post_to("#ops", "all stop").await.expect("it is posted");
+    alice.post_to("#ops", "@bob stop").await.expect("it is posted");
     alice.reply(&own.id, "fine").await.expect("it is answered");
     let count = || got.lock().expect("no panic").len();
-    until(|| count() == 3, "three have come").await;
+    until(|| count() == 4, "four have come").await;
     running.stop().await;
     let got = got.lock().expect("no panic");
     let shown: Vec<String> = got
@@ -45,10 +46,14 @@ async fn messages_of_all_kinds_come_in_order_with_who_and_why() {
         [
             "alice None hello Dm false",
             "alice Some(\"ops\") all stop Message false",
-            "alice None fine Dm false",
+            "alice Some(\"ops\") @bob stop Mention false",
+            "alice None fine ThreadReply false",
         ]
     );
     assert_eq!(got[0].0.id, sent.id);
+    let key = got[0].1.idempotency_key.as_deref();
+    assert!(key.is_some_and(|key| key.starts_with("sdk-")), "{key:?}");
+    assert!(got[0].1.metadata.is_null() && got[0].0.metadata.is_null());
     assert_eq!(got[0].1.id, format!("del_{}_agt_web:bob", sent.id));
 }
 
@@ -423,4 +428,45 @@ async fn a_target_is_told_how_a_message_is_to_be_brought_and_what_is_held_comes_
         matches!(&refused, Err(Error::Refused { status: 400, code, .. }) if code == "deadline_over"),
         "{refused:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_accepted_and_what_is_said_with_a_receipt_is_in_the_trace() {
+    let relay = Relay::start();
+    let (alice, bob) = (agent(&relay, "alice").await, agent(&relay, "bob").await);
+    let seen = Seen::default();
+    let accepting = target(&seen, |message, _| {
+        let said = match &*message.text {
+            "one" => json!({"queue": 2}),
+            _ => "x".repeat(2_000).into(),
+        };
+        Ok(MessageReceipt::accepted().with_metadata(said))
+    });
+    let steps = |id: &str| {
+        let asked = json!({"message": id}).to_string();
+        let request = Request::post("/api/trace", asked);
+        let trace = relay.connect().exchange(&request).json();
+        let steps = trace["steps"].as_array().expect("a list").iter();
+        let said = steps.filter(|step| step["step"] == "accepted" || step["step"] == "receipted");
+        said.map(|step| format!("{} {}", step["step"], step["metadata"]))
+            .collect::<Vec<_>>()
+    };
+    let running = run(&bob, accepting).await;
+    let one = alice.send("bob", "one").await.expect("it is sent").id;
+    let two = alice.send("bob", "two").await.expect("it is sent").id;
+    until(|| steps(&two).len() == 1, "both are accepted").await;
+    let delivered = MessageReceipt::delivered().with_metadata(json!({"turn": 7}));
+    let delivery = format!("del_{one}_agt_web:bob");
+    bob.receipt(&delivery, &delivered).await.expect("it is taken");
+    running.stop().await;
+    assert_eq!(
+        steps(&one),
+        [r#""accepted" {"queue":2}"#, r#""receipted" {"turn":7}"#]
+    );
+    assert_eq!(
+        steps(&two),
+        [r#""accepted" null"#],
+        "what is too long is for listeners alone"
+    );
+    assert_eq!(inbox(&relay, "bob"), Vec::<String>::new());
 }

@@ -81,7 +81,7 @@ fn what_is_asked_of_an_agent_comes_over_its_own_node_and_its_caller_is_told_what
     let times = ["duration_ms", "created_at", "completed_at"];
     assert_eq!(without(completed.clone(), &times), expected);
     let told = alice.hear();
-    let data = json!({"invocation_id": id, "action_name": "sum", "status": "completed", "output": {"sum": 3}, "error": null});
+    let data = json!({"invocation_id": id, "action_name": "sum", "status": "completed", "output": {"sum": 3}, "error": null, "metadata": {"relay": {"reason": "action-result"}}});
     assert_eq!(told["payload"], json!({"type": "action.completed", "data": data}));
     assert_eq!((&told["seq"], &told["agent"]), (&json!(0), &json!("alice")));
     for token in [&world.alice, &world.bob, &world.key] {
@@ -225,7 +225,7 @@ fn an_action_is_for_those_that_it_is_available_to_and_whoever_looks_on_is_told()
     let denied = world.post(INVOKE, &world.alice, &json!({"input": {}}));
     refused(&denied, 403, "action_denied", "not available to you");
     let said = "the action \"sum\" is not available to \"alice\"";
-    let data = json!({"action_name": "sum", "caller_name": "alice", "error": said});
+    let data = json!({"action_name": "sum", "caller_name": "alice", "error": said, "metadata": {"relay": {"reason": "action-result"}}});
     assert_eq!(
         alice.hear()["payload"],
         json!({"type": "action.denied", "data": data})

@@ -49,10 +49,10 @@ fn a_delivery_is_listed_with_its_message_until_its_receipt() {
         row,
         json!({
             "id": first, "message_id": message, "channel_id": "dm_web:alice~web:bob", "agent_id": "agt_web:bob",
-            "status": "queued", "redelivered": false, "mode": "immediate", "priority": "normal", "deadline": null, "reason": "dm", "available_at": null, "created_at": null,
+            "status": "queued", "redelivered": false, "mode": "immediate", "priority": "normal", "deadline": null, "reason": "dm", "idempotency_key": null, "available_at": null, "created_at": null,
             "message": {
                 "id": message, "channel_id": "dm_web:alice~web:bob", "agent_id": "agt_web:alice", "agent_name": "alice",
-                "text": "one", "thread_id": null, "created_at": null,
+                "text": "one", "thread_id": null, "metadata": null, "created_at": null,
             },
         })
     );
@@ -86,6 +86,59 @@ fn what_failed_is_gone_and_what_is_deferred_comes_back_at_its_time() {
             .any(|step| step["step"] == "deferred" && step["until"] == "2020-01-01T00:00:00.000Z"),
         "{trace}"
     );
+}
+
+#[test]
+fn what_is_accepted_is_told_from_what_is_delivered_and_the_trace_has_the_metadata_of_each_receipt() {
+    let world = World::new();
+    let delivery = world.delivery("one");
+    let accepted = json!({"status": "accepted", "retryable": true, "metadata": {"queue": 2}});
+    assert_eq!(world.receipt(&delivery, "ack", &accepted)["status"], "accepted");
+    assert_eq!(world.listed(), []);
+    assert_eq!(
+        world.bodies("web:bob"),
+        Vec::<String>::new(),
+        "it does not come again"
+    );
+    let shown = json!({"status": "delivered", "metadata": {"turn": 7}});
+    assert_eq!(world.receipt(&delivery, "ack", &shown)["status"], "acked");
+    let id = delivery
+        .trim_start_matches("del_")
+        .split('_')
+        .next()
+        .expect("an id");
+    let trace = world.seen(&format!("/v1/messages/{id}/trace"), &world.alice);
+    let steps = trace["steps"].as_array().expect("a list").iter();
+    let steps: Vec<_> = steps.map(|step| (&step["step"], &step["metadata"])).collect();
+    let said = |step: &str, metadata: &Value| steps.contains(&(&json!(step), metadata));
+    assert!(said("accepted", &accepted["metadata"]), "{trace}");
+    assert!(said("receipted", &shown["metadata"]), "{trace}");
+    for (which, body, words) in [
+        (
+            "ack",
+            json!({"status": "read"}),
+            "\"status\" is \"read\"; accepted: delivered, accepted",
+        ),
+        (
+            "ack",
+            json!({"retryable": true}),
+            "\"retryable\" is for the status \"accepted\"",
+        ),
+        ("fail", json!({"metadata": 7}), "metadata"),
+        (
+            "defer",
+            json!({"available_at": "2020-01-01T00:00:00Z", "metadata": {"x": "y".repeat(1_024)}}),
+            "the metadata has 1032 bytes; accepted: at most 1024",
+        ),
+    ] {
+        let path = format!("/v1/deliveries/{delivery}/{which}");
+        refused(
+            &world.post(&path, &world.bob, &body),
+            400,
+            "invalid_request",
+            words,
+        );
+    }
 }
 
 #[test]

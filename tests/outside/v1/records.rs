@@ -186,7 +186,7 @@ fn a_reaction_is_told_to_the_nodes_of_those_whom_it_concerns() {
     assert!(ids.as_str().is_some_and(is_own), "{ids}");
     let data = json!({
         "message_id": id, "agent_id": "agt_web:bob", "agent_name": "bob", "emoji": "👍", "channel_name": null,
-        "action": "added", "created_at": null,
+        "action": "added", "created_at": null, "metadata": {"relay": {"reason": "notification"}},
     });
     let expected = json!({
         "v": 1, "type": "deliver",  "delivery_id": null,

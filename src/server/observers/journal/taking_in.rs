@@ -236,7 +236,7 @@ impl Kept {
     fn push_receipt(&mut self, at: Timestamp, message: &Message, agent: &AgentName, receipt: &Receipt) {
         let step = match receipt {
             // That it has arrived says it.
-            Receipt::Done => return,
+            Receipt::Done | Receipt::Accepted { .. } => return,
             Receipt::Failed { reason, retryable } => Step::Failed {
                 reason: reason.clone(),
                 retryable: *retryable,

@@ -17,9 +17,10 @@ impl Model {
             thread,
             reply_to,
             metadata,
+            idempotency_key,
             ..
         } = options;
-        if (thread, reply_to, metadata) == (&None, &None, &None) {
+        if (thread, reply_to, metadata, idempotency_key) == (&None, &None, &None, &None) {
             return Ok(None);
         }
         if let Some(thread) = thread {
@@ -51,7 +52,7 @@ impl Model {
                 None if uuid::Uuid::parse_str(given).is_ok() && !from.is_person() => {
                     self.marks.reach(Mark::ReplyToForgotten);
                     warnings.push(Warning::AnswersForgotten);
-                    if (thread, metadata) == (&None, &None) {
+                    if (thread, metadata, idempotency_key) == (&None, &None, &None) {
                         return Ok(None);
                     }
                     None
@@ -110,6 +111,7 @@ impl Model {
             thread,
             reply_to: answered.map(|message| message.id),
             metadata: metadata.clone(),
+            idempotency_key: idempotency_key.as_deref().map(Box::from),
             hops,
             handling: relay::engine::handling::Handling::default(),
         })))
