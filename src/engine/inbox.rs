@@ -39,6 +39,8 @@ pub(super) struct Filter {
     pub answers: Option<Answers>,
     /// The oldest of it that fit into the reply; all if it has room for whatever comes.
     pub room: Option<Room>,
+    /// A wait for it goes on though the start is to be told of.
+    pub waits_past_start: bool,
 }
 
 /// What counts as an answer to a message.
@@ -84,6 +86,7 @@ impl Filter {
             limit: _,
             earlier: _,
             room: _,
+            waits_past_start: _,
         } = self;
         from.as_ref().is_none_or(|from| message.from == *from)
             && channel
@@ -110,6 +113,7 @@ impl Filter {
                 answers: None,
                 earlier: _,
                 room: _,
+                waits_past_start: _,
             }
         )
     }

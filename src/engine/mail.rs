@@ -105,6 +105,8 @@ pub struct ReadOptions {
     pub after: Option<String>,
     /// If those are fewer, the latest that were handed over before are shown as well, as far as they fit.
     pub earlier: bool,
+    /// The notice of a start does not end its wait, but comes with whatever does.
+    pub waits_past_start: bool,
 }
 
 /// What a wait does that is not the only one.
@@ -381,6 +383,7 @@ impl Engine {
                     limit,
                     after,
                     earlier,
+                    waits_past_start,
                 } = options.map(|options| *options).unwrap_or_default();
                 let project = reader.agent().project();
                 let from = from.map(|from| self.sender(reader.agent(), &from));
@@ -392,6 +395,7 @@ impl Engine {
                     earlier,
                     answers: None,
                     room,
+                    waits_past_start,
                 };
                 let after = after.map(|given| self.last_seen(reader.agent(), &given));
                 let asked = Read {

@@ -165,12 +165,14 @@ impl Engine {
         }
     }
 
-    /// Tells whether a read of a session has something to say: a message that it asks for, or that the relay started.
+    /// Tells whether there is something that a read of a session need not wait for: a message that it asks for, or that the relay
+    /// started, unless it waits past that.
     pub(super) fn has_news(&self, session: SessionId, agent: &AgentName, filter: &Filter) -> bool {
         let inbox = &self.inboxes[agent];
         let mut matching = inbox.matching(filter, filter.readable(self.readable_with_tools(agent)));
         let is_there = matching.next().is_some();
-        is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
+        let is_told_alone = filter.answers.is_none() && !filter.waits_past_start;
+        is_there || (inbox.notice_due && is_told_alone && self.tells(session, agent))
     }
 }
 

@@ -350,6 +350,7 @@ fn read(given: &mut Values<'_>) -> Command {
             limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
             after: given.id(AFTER.name),
             earlier: !given.boolean("unread_only"),
+            ..mail::ReadOptions::default()
         })),
         room: given.room(FORM),
         wait_ms: 0,

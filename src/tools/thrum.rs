@@ -357,6 +357,8 @@ fn read(limit: u32, wait_ms: u32, given: &mut Values<'_>) -> Command {
         options: Some(Box::new(mail::ReadOptions {
             limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
             after: given.id(AFTER.name),
+            // It is answered with a message or after its time, never with a notice alone.
+            waits_past_start: true,
             ..mail::ReadOptions::default()
         })),
         room: given.room(FORM),

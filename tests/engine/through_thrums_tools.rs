@@ -223,10 +223,55 @@ fn what_is_checked_is_shown_with_all_that_was_said_and_what_remains() {
 }
 
 #[test]
+fn the_first_wait_after_a_start_lasts_and_tells_of_the_start_at_its_end() {
+    let thrum: Toolsets = "thrum".parse().expect("a toolset");
+    let wait = thrum.find("wait_for_message").expect("it is one");
+    let arguments = json!({"timeout": 3}).as_object().expect("an object").clone();
+    let command = wait.command(arguments.into(), ReplyBytes::UNBOUNDED);
+    let command = command.expect("good arguments");
+    let shown = |effects: &[Effect]| {
+        let [Effect::Reply { result, .. }] = effects else {
+            panic!("{effects:?} is no one answer");
+        };
+        let answered = ToolResult::Answered {
+            tool: wait,
+            answer: result.clone(),
+            reply_max: ReplyBytes::LEAST_KNOWN,
+        };
+        answered.texts_and_data().1.expect("it is no refusal")
+    };
+    let mut relay = relay();
+    assert_eq!(relay.call(DEV_A, 1, command.clone()), NONE);
+    assert_eq!(relay.timeout_at(2_999), NONE);
+    let over = shown(&relay.timeout_at(3_000));
+    assert_eq!(
+        (&over["status"], &over["notice"]),
+        (&json!("timeout"), &json!(NOTICE))
+    );
+    // It was lost: the next one lasts as well, and tells of it beside the message that ends it.
+    relay.lost(1);
+    assert_eq!(relay.call(DEV_A, 2, command), NONE);
+    let posted = relay.post(A, 3, &nth(3));
+    let woken: Vec<Effect> = posted
+        .into_iter()
+        .filter(|effect| is_reply_to(effect, 2))
+        .collect();
+    let woken = shown(&woken);
+    assert_eq!(
+        (&woken["status"], &woken["notice"]),
+        (&json!("message_received"), &json!(NOTICE))
+    );
+}
+
+fn is_reply_to(effect: &Effect, number: u64) -> bool {
+    matches!(effect, Effect::Reply { call, .. } if *call == CallId(number))
+}
+
+#[test]
 fn a_wait_takes_one_message_or_says_that_its_time_is_over() {
     let mut relay = relay();
     let zero = json!({"timeout": 0});
-    let (texts, told) = called(&mut relay, DEV_A, 1, "wait_for_message", json!({}));
+    let (texts, told) = called(&mut relay, DEV_A, 1, "wait_for_message", zero.clone());
     let nothing = json!({"status": "timeout", "message": null, "waited_seconds": 0, "notice": NOTICE});
     assert_eq!((told, &texts[1..]), (Some(nothing), &[NOTICE.to_owned()][..]));
     assert_eq!(

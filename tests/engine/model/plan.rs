@@ -114,6 +114,8 @@ pub struct Plan {
     unnamed: Option<SessionId>,
     /// How many reads there were, where their replies have little room.
     reads: Option<usize>,
+    /// How many reads there were of those that may wait, where some wait past the start.
+    waits: Option<usize>,
     /// What agents ask for again, if they do.
     asking: Option<Asking>,
     /// How many sessions in a hundred are the person's, and how many posts in a hundred go to it.
@@ -280,6 +282,8 @@ impl Plan {
             asked: 0,
             unnamed: None,
             reads: has_rooms(seed).then_some(0),
+            // Of few seeds, so that the others do what they always did.
+            waits: (seed % 8 == 5).then_some(0),
             asking: asks_again(seed).then(Asking::default),
             person: rng.pick(&[0, 10, 40]),
             shuffle: rng.pick(&[0, 0x3f, 0x155]),

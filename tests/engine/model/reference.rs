@@ -264,6 +264,8 @@ struct Wanted {
     room: Option<Room>,
     /// Only what answers a message.
     answers: Option<Asked>,
+    /// It waits on though its agent is to be told of the start.
+    waits_past_start: bool,
 }
 
 /// A message that waits for its answer.

@@ -51,8 +51,8 @@ impl History<'_> {
                 })?;
                 let replies = told.get(&(agent, self.life(agent, at)));
                 let may_be_due = self.may_have_lost_something(agent);
-                let is_told =
-                    in_stead || wanted.question.is_some() || !is_start_to_be_told(replies, at, may_be_due);
+                let waits_on = in_stead || wanted.question.is_some() || wanted.waits_past_start;
+                let is_told = waits_on || !is_start_to_be_told(replies, at, may_be_due);
                 holds(at, is_told, || {
                     format!("{call:?} waits while the start is to be told")
                 })?;
@@ -74,7 +74,7 @@ impl History<'_> {
             else {
                 continue;
             };
-            let in_vain = deliveries.is_empty() && restarted.is_none();
+            let in_vain = deliveries.is_empty() && (restarted.is_none() || wanted.waits_past_start);
             holds(
                 *at,
                 !in_vain || wanted.question.is_none() && (due == Some(*at) || self.supersedes(*at, asked)),

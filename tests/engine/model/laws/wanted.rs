@@ -9,6 +9,7 @@ pub(super) struct Wanted<'a> {
     channel: Option<Recipient>,
     pub(super) limit: usize,
     pub(super) earlier: bool,
+    pub(super) waits_past_start: bool,
     /// The message that it waits to have answered: its place among those that were accepted, and who got it.
     pub(super) question: Option<(usize, &'a Message, &'a [AgentName])>,
 }
@@ -39,6 +40,7 @@ impl<'a> History<'a> {
             channel: None,
             limit: usize::MAX,
             earlier: false,
+            waits_past_start: false,
             question: None,
         };
         let everything = mail::ReadOptions::default();
@@ -50,6 +52,7 @@ impl<'a> History<'a> {
                     limit,
                     after: _,
                     earlier,
+                    waits_past_start,
                 } = options.as_deref().unwrap_or(&everything);
                 let from = from.as_deref().map(|from| from.strip_prefix('@').unwrap_or(from));
                 wanted.from = from.and_then(|from| match from {
@@ -62,6 +65,7 @@ impl<'a> History<'a> {
                     .and_then(|channel| channel_of(project, channel));
                 wanted.limit = limit.map_or(usize::MAX, NonZeroUsize::get);
                 wanted.earlier = *earlier;
+                wanted.waits_past_start = *waits_past_start;
             }
             Command::Mail(mail::Command::Post { .. }) => {
                 wanted.limit = 1;

@@ -175,6 +175,10 @@ marks! { Mark:
     NoticeAlone,
     /// A read that would wait is answered at once, only to tell of the start.
     NoticeInsteadOfWait,
+    /// A read waits though its agent is to be told of the start.
+    WaitsPastTheStart,
+    /// It ends without a message, and tells of the start.
+    NoticeAfterAWait,
     /// A parked read is answered only because the start is to be told again.
     NoticeWakes,
     /// A parked read is answered with undone messages, and the start that is to be told again.

@@ -158,22 +158,29 @@ impl Plan {
         } else {
             None
         };
+        let wait_ms = if self.rng.percent(self.patient) {
+            self.rng.pick(&WAITS_MS)
+        } else {
+            0
+        };
+        // Counted, so that nothing else is drawn for it.
+        let waits_past_start = self.waits.as_mut().is_some_and(|waits| {
+            *waits += usize::from(wait_ms > 0);
+            waits.is_multiple_of(2)
+        });
         let options = mail::ReadOptions {
             from,
             channel,
             limit,
             after,
             earlier,
+            waits_past_start,
         };
         Command::Mail(mail::Command::Read {
             agent,
             options: Some(Box::new(options)),
             room,
-            wait_ms: if self.rng.percent(self.patient) {
-                self.rng.pick(&WAITS_MS)
-            } else {
-                0
-            },
+            wait_ms,
             second: if self.rng.percent(choosy) {
                 Second::IsRefused
             } else {

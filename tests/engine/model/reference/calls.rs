@@ -131,6 +131,7 @@ impl Model {
             limit,
             after,
             earlier,
+            waits_past_start,
         } = options.map(|options| *options).unwrap_or_default();
         let agent = self.speaker(open, NamedAs::Reader, agent.as_deref())?;
         let wanted = Wanted {
@@ -143,6 +144,7 @@ impl Model {
             earlier,
             room,
             answers: None,
+            waits_past_start,
         };
         let last = match after {
             Some(given) => Some(self.last_seen(&agent, &given)?),
@@ -162,10 +164,11 @@ impl Model {
             wait_ms > 0 && empty && noticed && self.stopping,
             Mark::ReadWhileStopping,
         );
-        self.marks.reach_if(
-            wait_ms > 0 && empty && !noticed && !self.stopping,
-            Mark::NoticeInsteadOfWait,
-        );
+        let news_of_start = wait_ms > 0 && empty && !noticed && !self.stopping;
+        self.marks
+            .reach_if(news_of_start && !waits_past_start, Mark::NoticeInsteadOfWait);
+        self.marks
+            .reach_if(news_of_start && waits_past_start, Mark::WaitsPastTheStart);
         if self.answers_at_once(open.session, &agent, &wanted, wait_ms) {
             self.uses(now, open.session, &agent, &wanted);
             let mut effects = vec![self.hand_over(open.session, call, &agent, &wanted, 0)];
@@ -214,7 +217,7 @@ impl Model {
 
     /// Tells whether a read has something to say, or may not wait.
     fn answers_at_once(&self, session: SessionId, agent: &AgentName, wanted: &Wanted, wait_ms: u32) -> bool {
-        let has_news = self.has(agent, wanted) || self.is_notice_due(session, agent);
+        let has_news = self.has(agent, wanted) || self.notice_ends(session, agent, wanted);
         wait_ms == 0 || has_news || self.stopping
     }
 

@@ -245,6 +245,7 @@ impl Model {
             earlier: false,
             room: asked.room,
             answers: Some(asked),
+            waits_past_start: false,
         };
         self.waits.push(Parked {
             call,

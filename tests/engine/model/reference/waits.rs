@@ -22,6 +22,8 @@ impl Model {
         self.has_waited(now, wait.session, &wait.agent);
         let Some(asked) = &wait.wanted.answers else {
             let waited = now.millis_since(wait.parked_at);
+            let is_told = wait.wanted.waits_past_start && self.is_notice_due(wait.session, &wait.agent);
+            self.marks.reach_if(is_told, Mark::NoticeAfterAWait);
             return self.hand_over(wait.session, wait.call, &wait.agent, &wait.wanted, waited);
         };
         if self.stopping {
@@ -44,6 +46,12 @@ impl Model {
         let mut notices = self.notices.iter();
         let due = notices.any(|notice| notice.agent == *agent && notice.state == State::Waiting);
         due && !self.is_in_stead(session, agent)
+    }
+
+    /// Tells whether the start alone is told to a read that asks for this, however long it would wait.
+    pub(super) fn notice_ends(&self, session: SessionId, agent: &AgentName, wanted: &Wanted) -> bool {
+        let asks = wanted.answers.is_some();
+        !asks && !wanted.waits_past_start && self.is_notice_due(session, agent)
     }
 
     /// Tells whether a session is the person's and the inbox an agent's.
@@ -75,7 +83,7 @@ impl Model {
         // Those who ask come before those who wait.
         in_line.sort_by_key(|wait| wait.wanted.answers.is_none());
         let asks = |wait: &Parked| wait.wanted.answers.is_some();
-        let noticed = |wait: &&&Parked| asks(wait) || !self.is_notice_due(wait.session, agent);
+        let noticed = |wait: &&&Parked| !self.notice_ends(wait.session, agent, &wait.wanted);
         let wait = in_line
             .iter()
             .find(|wait| self.has(agent, &wait.wanted) || !noticed(wait))?;
