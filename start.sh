@@ -144,8 +144,8 @@ check_values() {
   [[ $roles =~ ^[^,]+(,[^,]+)*$ ]] || refuse_usage "bad roles: \"$roles\" is no list such as $default_roles"
   IFS=, read -ra list <<<"$roles"
   for role in "${list[@]}"; do
-    [[ $role =~ ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$ ]] \
-      || refuse_usage "bad role: \"$role\" has not 1 to 32 of A-Z, a-z, 0-9, - and _, with a letter or a digit first"
+    [[ $role =~ ^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$ && $role != *. ]] \
+      || refuse_usage "bad role: \"$role\" has not 1 to 32 of A-Z, a-z, 0-9, -, _ and ., with a letter or a digit first and no dot last"
     [[ $role != user ]] || refuse_usage "bad roles: \"user\" is the person's own inbox, which is there beside every roster; leave it out"
     [[ $role != everyone && $role != agent ]] \
       || refuse_usage "bad role: \"$role\" means something else in an address; choose another name"

@@ -19,7 +19,7 @@ const RESERVED: [(&str, &str); 1] = [(PERSON, "the person who runs relay")];
 /// `relay register`.
 #[derive(Debug, clap::Args)]
 pub struct Register {
-    /// The name of the agent: 1 to 32 of A-Z, a-z, 0-9, - and _.
+    /// The name of the agent: 1 to 32 of A-Z, a-z, 0-9, -, _ and dots.
     #[arg(value_parser = free_name)]
     name: AgentName,
 

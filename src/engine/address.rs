@@ -114,7 +114,7 @@ fn parse(text: &str) -> Option<Address> {
         }
         _ => return None,
     };
-    let project = project.map(|project| is_name(project).then(|| project.to_owned()));
+    let project = project.map(|project| is_name("project", project).then(|| project.to_owned()));
     let project = match project {
         Some(named) => Some(named?),
         None => None,
@@ -127,18 +127,22 @@ fn parse_target(text: &str) -> Option<Target> {
         return Some(Target::Everyone);
     }
     if let Some(channel) = text.strip_prefix('#') {
-        return is_name(channel).then(|| Target::Channel(channel.to_owned()));
+        return is_name("channel", channel).then(|| Target::Channel(channel.to_owned()));
     }
     let name = text.strip_prefix('@').unwrap_or(text);
-    is_name(name).then(|| Target::Name(name.to_owned()))
+    is_name("role", name).then(|| Target::Name(name.to_owned()))
 }
 
 fn composite(role: &str, hash: &str) -> Option<Target> {
-    (is_name(role) && is_name(hash)).then(|| Target::Role(role.to_owned()))
+    (is_name("role", role) && is_name("", hash)).then(|| Target::Role(role.to_owned()))
 }
 
-fn is_name(text: &str) -> bool {
-    check_name("", text).is_ok()
+/// Tells whether a text has the form of a name. That nothing is sent to the relay itself is said where it is looked for.
+fn is_name(noun: &'static str, text: &str) -> bool {
+    match check_name(noun, text) {
+        Ok(()) | Err(InvalidName::Relays { .. }) => true,
+        Err(InvalidName::Form { .. } | InvalidName::Reserved { .. }) => false,
+    }
 }
 
 /// Writes the address so that it is read as the same.

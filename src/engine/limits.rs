@@ -6,7 +6,8 @@
 /// Most names with commas between them in one address: more than anybody writes out, and each is looked for.
 pub const ADDRESSES_MAX: usize = 32;
 
-/// Longest agent name, in bytes. Names stand in every message and four times in the tool schemas.
+/// Longest name, in bytes. Names stand in every message and four times in the tool schemas, and the path of a worker's socket, for which
+/// the system has some hundred bytes, ends with those of its project and its agent.
 pub const AGENT_NAME_BYTES_MAX: usize = 32;
 
 /// Most agents in a roster: the roster stands in the tool schemas, which every session pays for.

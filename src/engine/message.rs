@@ -149,10 +149,13 @@ impl Message {
     }
 
     /// Returns the names that are in it as `@name` or `@project:name`, whoever has them. What stands right behind another part of a word, or
-    /// `\`, is none.
+    /// `\`, is none. A dot behind a name ends the sentence.
     pub fn mentions(&self) -> impl Iterator<Item = &str> {
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let name_at = move |text: &str| text.find(|c| !is_of_name(c)).unwrap_or(text.len());
+        let name_at = move |text: &str| {
+            let end = text.find(|c| !is_of_name(c) && c != '.').unwrap_or(text.len());
+            text[..end].trim_end_matches('.').len()
+        };
         let mut before = '\n';
         let mut rest = self.body.as_str();
         std::iter::from_fn(move || {
@@ -166,7 +169,7 @@ impl Message {
                     end += 1 + of_project;
                 }
                 (before, rest) = ('@', tail);
-                if !tail.starts_with(':') && end > 0 && !is_of_name(last) && last != '\\' {
+                if !tail.starts_with([':', '.']) && end > 0 && !is_of_name(last) && last != '\\' {
                     return Some(&tail[..end]);
                 }
             }

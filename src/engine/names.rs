@@ -40,9 +40,7 @@ const RESERVED: [&str; 2] = ["everyone", "agent"];
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
     /// It is empty, too long, or holds another character.
-    #[error(
-        "invalid {noun} name {name:?}; a name has 1 to {AGENT_NAME_BYTES_MAX} of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit"
-    )]
+    #[error("invalid {noun} name {name:?}; a name has {}", form_of(noun))]
     Form {
         /// What it was to name: a role, a group.
         noun: &'static str,
@@ -67,8 +65,27 @@ pub enum InvalidName {
     },
 }
 
+/// Tells whether there may be dots in names of a noun: in those that Thrum's identities and groups have. A project is a directory, and a
+/// channel is one word in a text.
+fn has_dots(noun: &str) -> bool {
+    ["role", "group"].contains(&noun)
+}
+
+/// Says which form names of a noun have.
+fn form_of(noun: &str) -> String {
+    let (characters, end) = match has_dots(noun) {
+        true => (
+            "-, _ and .",
+            ", starts with a letter or a digit, and does not end with a dot",
+        ),
+        false => ("- and _", ", and starts with a letter or a digit"),
+    };
+    format!("1 to {AGENT_NAME_BYTES_MAX} of A-Z, a-z, 0-9, {characters}{end}")
+}
+
 /// Checks that a text has the form of a name: 1 to [`AGENT_NAME_BYTES_MAX`] of `A-Z`, `a-z`, `0-9`, `-` and `_`, the first one a
-/// letter or a digit. `noun` says in an error what it was to name.
+/// letter or a digit. The name of an agent, a role or a group may have dots, but for its end: behind a name in a text a dot ends the
+/// sentence. `noun` says in an error what it was to name.
 ///
 /// # Errors
 ///
@@ -78,7 +95,8 @@ pub fn check_name(noun: &'static str, name: &str) -> Result<(), InvalidName> {
     let good_start = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     let good_rest = name
         .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.' && has_dots(noun));
+    let good_rest = good_rest && !name.ends_with('.');
     if !(good_start && good_rest && name.len() <= AGENT_NAME_BYTES_MAX) {
         let name = shown(name);
         return Err(InvalidName::Form { noun, name });

@@ -409,7 +409,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
     ['list_agents', { include_offline: 'no' }, '"include_offline" is the string "no"; accepted: true or false'],
     ['create_group', { name: 'backend' }, 'there is a group "backend" already; choose another name'],
     ['create_group', { name: 'everyone' }, isProtected],
-    ['create_group', { name: 'a b' }, 'invalid group name "a b"; a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit'],
+    ['create_group', { name: 'a b' }, 'invalid group name "a b"; a name has 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starts with a letter or a digit, and does not end with a dot'],
     ['create_group', { name: 'long', description: 'd'.repeat(1_025) }, 'description has 1025 bytes; accepted: at most 1024'],
     ['delete_group', { name: 'everyone' }, isProtected],
     ['delete_group', { name: '@everyone' }, isProtected],

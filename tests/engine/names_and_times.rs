@@ -5,21 +5,27 @@ use super::*;
 #[test]
 fn a_name_has_1_to_32_plain_characters_and_starts_with_a_letter_or_a_digit() {
     let longest = "a".repeat(32);
-    for good in ["a", "0", "dev-a", "9_-", "Alice", "lead", &longest] {
+    for good in [
+        "a", "0", "dev-a", "9_-", "Alice", "lead", "dev.a", "a..b", &longest,
+    ] {
         assert_eq!(AgentName::new(good).unwrap().as_str(), good);
     }
     let too_long = "a".repeat(33);
     for bad in [
-        "", "-a", "_a", "dev a", "dev.a", "a\u{e9}", "\u{e9}", "a:b", &too_long,
+        "", "-a", "_a", "dev a", ".a", "..", "a.", "a/b", "a\u{e9}", "\u{e9}", "a:b", &too_long,
     ] {
         let error = AgentName::new(bad).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
-                "invalid role name {bad:?}; a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit"
+                "invalid role name {bad:?}; a name has 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starts with a letter or a digit, and does not end with a dot"
             )
         );
     }
+    // A project is a directory, and a channel one word in a text.
+    assert!(AgentName::in_project("web.a", "pm").is_err());
+    assert!(ChannelName::new("build.a").is_err());
+    assert!(GroupName::new("crew.a").is_ok() && Role::new("dev.a").is_ok());
     for taken in ["everyone", "agent"] {
         let error = AgentName::new(taken).unwrap_err();
         assert_eq!(

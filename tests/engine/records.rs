@@ -392,6 +392,10 @@ fn a_name_is_mentioned_as_a_word_of_its_own() {
     assert_eq!(mentioned("@dev-a, and (@pm): @dev_b"), ["dev-a", "pm", "dev_b"]);
     assert_eq!(mentioned("mail pm@dev-a or \\@pm, @ nobody, a@@b"), ["b"]);
     assert_eq!(mentioned("@@pm"), ["pm"]);
+    assert_eq!(
+        mentioned("@dev.a, @qa. @web:dev.a... @.pm"),
+        ["dev.a", "qa", "web:dev.a"]
+    );
     assert_eq!(mentioned("@pm@dev-a"), ["pm"]);
     assert_eq!(mentioned("@web:pm, @pm: look, @:pm"), ["web:pm", "pm"]);
     let asks = |body: &str, agent: &AgentName| {

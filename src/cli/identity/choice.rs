@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_no_name_is_named() {
-        let accepted = "a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit";
+        let accepted = "a name has 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starts with a letter or a digit, and does not end with a dot";
         let expected = format!("THRUM_NAME: invalid role name \"a b\"; {accepted}");
         assert_eq!(chosen(&[PM], None, &[("THRUM_NAME", "a b")]), Err(expected));
     }
@@ -325,7 +325,7 @@ mod tests {
         let broken = (RELAY, "max.json", "{}");
         let stranger = (THRUM, "a\nb.json", r#"{"name":"a\nb","role":"x"}"#);
         let expected = "there are several identities; choose one with --agent or RELAY_AGENT:\n  \
-             \"a\\nb\" (unreadable: invalid role name \"a\\nb\"; a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit)\n  \
+             \"a\\nb\" (unreadable: invalid role name \"a\\nb\"; a name has 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starts with a letter or a digit, and does not end with a dot)\n  \
              \"max\" (unreadable: it has no name)\n  pm (role director)\n  qa (role tester, module ui)";
         assert_eq!(
             chosen(&[PM, QA, broken, stranger], None, &[]),

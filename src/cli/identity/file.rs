@@ -232,8 +232,7 @@ mod tests {
 
     #[test]
     fn a_broken_file_is_told_what_is_wrong_with_it() {
-        let accepted =
-            "is not accepted; accepted: 1 to 32 of A-Z, a-z, 0-9, - and _, starting with a letter or a digit";
+        let accepted = "is not accepted; accepted: 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starting with a letter or a digit and not ending with a dot";
         let long = " ".repeat(64 * 1024 + 1);
         for (text, expected) in [
             (

@@ -66,7 +66,7 @@ pub struct Label(String);
 /// Why a text is no [`Label`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not accepted; accepted: 1 to {AGENT_NAME_BYTES_MAX} of A-Z, a-z, 0-9, - and _, starting with a letter or a digit"
+    "{text:?} is not accepted; accepted: 1 to {AGENT_NAME_BYTES_MAX} of A-Z, a-z, 0-9, -, _ and ., starting with a letter or a digit and not ending with a dot"
 )]
 pub struct InvalidLabel {
     /// The text as it was given, cut if it is long.

@@ -110,8 +110,8 @@ fn the_directory_is_that_of_the_project() {
 #[test]
 fn what_is_no_name_or_no_role_is_refused_with_what_is_accepted() {
     let (_directory, top) = directory();
-    let name = "a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit";
-    let label = "accepted: 1 to 32 of A-Z, a-z, 0-9, - and _, starting with a letter or a digit";
+    let name = "a name has 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starts with a letter or a digit, and does not end with a dot";
+    let label = "accepted: 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starting with a letter or a digit and not ending with a dot";
     let whom = |whom: &str| format!("the name stands for {whom}; choose another");
     for (arguments, value, reason) in [
         (

@@ -270,7 +270,7 @@ fn a_bad_port_in_a_prompt_is_named_with_what_is_accepted() {
 
 #[test]
 fn bad_roles_are_named_with_what_is_accepted() {
-    let accepted = "a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit";
+    let accepted = "a name has 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starts with a letter or a digit, and does not end with a dot";
     let long = "x".repeat(33);
     let many = (0..33)
         .map(|number| format!("r{number}"))

@@ -164,8 +164,8 @@ fn bad_roles_hosts_and_tokens_are_refused_with_what_is_accepted() {
         ),
         (vec!["--roles", "pm,,qa"], "bad roles: \"pm,,qa\" is no list"),
         (
-            vec!["--roles", "pm,Q.A"],
-            "bad role: \"Q.A\" has not 1 to 32 of A-Z, a-z, 0-9, - and _",
+            vec!["--roles", "pm,.QA"],
+            "bad role: \".QA\" has not 1 to 32 of A-Z, a-z, 0-9, -, _ and .",
         ),
         (
             vec!["--roles", "pm,everyone"],

@@ -40,7 +40,7 @@ impl Model {
             .reach_if(self.home == Some(project), AddressMark::ToHomeByItsName);
         let project = self.project(project);
         let has_project = parts.len() == 2 || parts.len() == 4;
-        if has_project && !is_name(project) {
+        if has_project && !is_name("project", project) {
             return Err(self.no_address(from, address));
         }
         self.marks.reach_if(
@@ -57,7 +57,7 @@ impl Model {
                 self.marks.reach(AddressMark::ToEveryone);
                 self.many(from, Recipient::everyone(Some(project)), agents)
             }
-            ["agent", role, hash] if is_name(role) && is_name(hash) => {
+            ["agent", role, hash] if is_name("role", role) && is_name("", hash) => {
                 let role = Role::in_project(project, role).expect("it is a name");
                 let agents = self.of_role(&role);
                 if agents.is_empty() {
@@ -67,11 +67,15 @@ impl Model {
                 self.marks.reach(AddressMark::ToRoleAlone);
                 self.many(from, Recipient::role(&role), agents)
             }
-            [whom] if whom.strip_prefix('#').is_some_and(is_name) => {
+            [whom]
+                if whom
+                    .strip_prefix('#')
+                    .is_some_and(|name| is_name("channel", name)) =>
+            {
                 let channel = ChannelName::in_project(project, &whom[1..]).expect("it is a name");
                 self.by_channel(from, channel, address)
             }
-            [whom] if is_name(whom.strip_prefix('@').unwrap_or(whom)) => {
+            [whom] if is_name("role", whom.strip_prefix('@').unwrap_or(whom)) => {
                 self.by_name(from, project, whom.strip_prefix('@').unwrap_or(whom), address)
             }
             _ => Err(self.no_address(from, address)),
@@ -302,19 +306,25 @@ fn alone(agent: AgentName) -> Meant {
 }
 
 /// Tells whether a text can be the name of anything.
-pub(super) fn is_name(text: &str) -> bool {
-    why_no_name("", text).is_none()
+pub(super) fn is_name(noun: &'static str, text: &str) -> bool {
+    why_no_name(noun, text).is_none()
 }
 
 /// Says why a text cannot be a name of something.
 pub(super) fn why_no_name(noun: &'static str, text: &str) -> Option<InvalidName> {
     let name = text.to_owned();
     let is_letter = |letter: char| letter.is_ascii_alphanumeric();
+    let others = if matches!(noun, "role" | "group") {
+        "-_."
+    } else {
+        "-_"
+    };
     let is_good = (1..=32).contains(&text.len())
         && text
             .chars()
-            .all(|letter| is_letter(letter) || "-_".contains(letter))
-        && text.chars().next().is_some_and(is_letter);
+            .all(|letter| is_letter(letter) || others.contains(letter))
+        && text.chars().next().is_some_and(is_letter)
+        && text.chars().next_back() != Some('.');
     if !is_good {
         return Some(InvalidName::Form { noun, name });
     }

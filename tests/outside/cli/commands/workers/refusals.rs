@@ -42,7 +42,7 @@ fn what_cannot_be_started_says_why_and_keeps_no_name() {
 fn what_is_asked_wrongly_is_refused_with_what_is_accepted() {
     let yard = Yard::new(WAITS);
     let top = yard.top.display();
-    let a_name = "a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit";
+    let a_name = "a name has 1 to 32 of A-Z, a-z, 0-9, -, _ and ., starts with a letter or a digit, and does not end with a dot";
     let takes = "/api/spawn takes the JSON {\"from\": role, \"name\": name, \"cli\": cli, \"task\": text, \"model\": model, \"cwd\": directory}: ";
     for (member, value, status, said) in [
         ("name", json!("dev a"), 400, format!("invalid role name \"dev a\"; {a_name}")),
