@@ -46,9 +46,11 @@ fn a_message_has_the_key_of_its_post() {
     relay.events();
     sent(&mut relay, say("pm", "k", "hi")).expect("there is room");
     let events = relay.events().into_iter();
-    let keys = events.filter_map(|event| match event {
-        Event::Accepted { message, .. } => message.idempotency_key().map(str::to_owned),
-        _ => None,
+    let keys = events.filter_map(|event| {
+        let Event::Accepted { message, .. } = event else {
+            return None;
+        };
+        message.idempotency_key().map(str::to_owned)
     });
     assert_eq!(keys.collect::<Vec<_>>(), ["k"]);
 }

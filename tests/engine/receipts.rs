@@ -513,9 +513,11 @@ fn what_is_accepted_does_not_come_again_and_its_agent_may_say_later_what_became_
     }
     let mut receipts = |number| {
         let traced = tracing::traced(&mut relay, number).expect("it is traced");
-        let receipts = traced.moments.into_iter().filter_map(|moment| match moment.what {
-            Happened::Receipt(receipt, _) => Some(receipt),
-            _ => None,
+        let receipts = traced.moments.into_iter().filter_map(|moment| {
+            let Happened::Receipt(receipt, _) = moment.what else {
+                return None;
+            };
+            Some(receipt)
         });
         receipts.collect::<Vec<_>>()
     };

@@ -283,7 +283,7 @@ fn bad_roles_are_named_with_what_is_accepted() {
     let persons = "role \"user\" is the person's own, who is there beside every roster; leave it out";
     for (roles, reason) in [
         ("pm,user", persons.to_owned()),
-        ("P.M", format!("invalid role name \"P.M\"; {accepted}")),
+        ("P.M.", format!("invalid role name \"P.M.\"; {accepted}")),
         ("pm,,qa", format!("invalid role name \"\"; {accepted}")),
         ("pm,", format!("invalid role name \"\"; {accepted}")),
         ("pm,dev a", format!("invalid role name \"dev a\"; {accepted}")),

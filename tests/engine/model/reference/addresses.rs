@@ -324,7 +324,7 @@ pub(super) fn why_no_name(noun: &'static str, text: &str) -> Option<InvalidName>
             .chars()
             .all(|letter| is_letter(letter) || others.contains(letter))
         && text.chars().next().is_some_and(is_letter)
-        && text.chars().next_back() != Some('.');
+        && !text.ends_with('.');
     if !is_good {
         return Some(InvalidName::Form { noun, name });
     }
